@@ -1,0 +1,74 @@
+// A message: one accepted call, normalised, with its ids, times and context. Immutable.
+import { createHash } from 'node:crypto'
+
+export const callTypes = [
+  'identify',
+  'track',
+  'page',
+  'screen',
+  'group',
+  'alias',
+  'delete',
+] as const
+
+export type CallType = (typeof callTypes)[number]
+
+/** One record of the topics `calls` and `calls.import` (schemas/call.avsc). Times in epoch ms. */
+export type Message = {
+  readonly messageId: string
+  /** 16 bytes of SHA-256 over workspace, source and message id: what duplicates are recognised by. */
+  readonly digest: Uint8Array
+  readonly type: CallType
+  readonly workspaceId: number
+  readonly sourceId: number
+  readonly userId: string | null
+  readonly anonymousId: string | null
+  readonly previousId: string | null
+  readonly groupId: string | null
+  /** A track call's name, so that a reader can pass over it without parsing the body. */
+  readonly event: string | null
+  readonly timestamp: number
+  readonly originalTimestamp: number
+  readonly sentAt: number | null
+  readonly receivedAt: number
+  /** The whole normalised call as JSON text in UTF-8: a fixed point of JSON.stringify ∘ JSON.parse. */
+  readonly body: Uint8Array
+}
+
+/** One record of the topic `outbound` (schemas/outbound.avsc): a webhook message the service made. */
+export type Outbound = {
+  readonly messageId: string
+  readonly origin: 'audience' | 'trait' | 'notice' | 'replay'
+  readonly type: CallType
+  readonly workspaceId: number
+  readonly destinationId: number
+  readonly userId: string | null
+  readonly timestamp: number
+  readonly receivedAt: number
+  /** The relay's coordinates: dense and ascending within a shard. -1 when no relay wrote it. */
+  readonly shard: number
+  readonly seq: number
+  /** The webhook message exactly as it is sent and signed. */
+  readonly body: Uint8Array
+}
+
+/** Any JSON value. */
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject
+export type JsonObject = { readonly [key: string]: Json }
+
+type Identity = Pick<Message, 'workspaceId' | 'sourceId' | 'messageId'>
+
+export const digestOf = (identity: Identity): Uint8Array =>
+  createHash('sha256')
+    .update(`${identity.workspaceId}:${identity.sourceId}:${identity.messageId}`)
+    .digest()
+    .subarray(0, 16)
+
+type Visitor = Pick<Message, 'workspaceId' | 'sourceId' | 'userId' | 'anonymousId'>
+
+/** The log key: anonymousId first, so that one visitor stays on one partition through login. */
+export const logKey = (visitor: Visitor): string =>
+  `${visitor.workspaceId}:${visitor.sourceId}:${visitor.anonymousId ?? visitor.userId ?? ''}`
+
+export const outboundKey = (outbound: Pick<Outbound, 'destinationId' | 'userId'>): string =>
+  `${outbound.destinationId}:${outbound.userId ?? ''}`
