@@ -1,0 +1,71 @@
+// The purchases the acceptance runs on: the CDNOW set where it lies beside the project, else a generated
+// set of the same shape (customers who first buy within a quarter, then ever more rarely).
+import { existsSync, readFileSync } from 'node:fs'
+
+export type Purchase = {
+  readonly row: number
+  readonly customer: string
+  /** Midnight UTC of the purchase date, epoch ms. */
+  readonly at: number
+  readonly quantity: number
+  readonly price: number
+}
+
+const dayMs = 86_400_000
+
+export const firstDay = Date.UTC(1997, 0, 1)
+const days = 546
+
+const cdnow = new URL('../../../shared/data/cdnow_transactions.csv', import.meta.url)
+
+/** All purchases in order of time. */
+export const loadPurchases = (seed: number): { name: string; purchases: readonly Purchase[] } =>
+  existsSync(cdnow)
+    ? { name: 'cdnow', purchases: byTime(readCdnow()) }
+    : { name: `generated, seed ${seed}`, purchases: generatePurchases(seed, 23_570) }
+
+const readCdnow = (): Purchase[] =>
+  readFileSync(cdnow, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .slice(1)
+    .map((line, row) => {
+      const [customer = '', date = '', cds, value] = line.split(',')
+      const at = Date.parse(`${date}T00:00:00.000Z`)
+      return { row, customer, at, quantity: Number(cds), price: Number(value) }
+    })
+
+export const generatePurchases = (seed: number, customers: number): readonly Purchase[] => {
+  const random = mulberry32(seed)
+  const purchases: Purchase[] = []
+  for (let customer = 1; customer <= customers; customer++) {
+    let day = Math.floor(random() * 90)
+    let pause = 10 + random() * 40
+    while (day < days) {
+      purchases.push({
+        row: purchases.length,
+        customer: String(customer),
+        at: firstDay + day * dayMs,
+        quantity: 1 + Math.floor(random() ** 3 * 6),
+        price: Math.round(Math.exp(2.2 + random() * 3) * 100) / 100,
+      })
+      if (random() < 0.34) break
+      day += Math.max(0, Math.round(-Math.log(1 - random()) * pause))
+      pause *= 1.3
+    }
+  }
+  return byTime(purchases)
+}
+
+const byTime = (purchases: Purchase[]) => purchases.sort((a, b) => a.at - b.at || a.row - b.row)
+
+/** A small seeded generator (Tommy Ettinger's mulberry32, public domain). */
+export const mulberry32 = (seed: number) => {
+  let state = seed >>> 0
+  return (): number => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
