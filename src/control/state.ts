@@ -1,0 +1,114 @@
+// The configuration as Postgres holds it, read in one go: what snapshots, checks and apply start from.
+import type { Audience, Destination, Source, Webhook, Workspace } from '../domain/configuration.ts'
+import type { JsonObject } from '../domain/message.ts'
+import type { Sql } from '../postgres/sql.ts'
+
+/** Mutable on purpose: a saver enters what it wrote, so that the next check sees it. */
+export type State = {
+  readonly version: bigint
+  readonly workspaces: Map<number, Workspace>
+  readonly sources: Map<number, StoredSource>
+  readonly destinations: Map<number, Destination>
+  readonly audiences: Map<number, Audience>
+  /** `workspaceId:key` of every audience there is or ever was. */
+  readonly audienceKeys: Set<string>
+}
+
+export type StoredSource = Source & { readonly secretKeyHash: Buffer }
+
+/**
+ * Holds every other writer of the configuration off until this transaction ends. Writers take this
+ * lock first, so checks against the state they loaded stay true, and the trigger cannot deadlock.
+ */
+export const lockConfiguration = async (tx: Sql): Promise<void> => {
+  await tx.query('select version from configuration_version for update')
+}
+
+export const findVersion = async (sql: Sql): Promise<bigint> => {
+  const { rows } = await sql.query<{ version: bigint }>('select version from configuration_version')
+  return rows[0]?.version ?? 0n
+}
+
+/** Consistent only inside a repeatable read transaction, or under `lockConfiguration`. */
+export const loadState = async (sql: Sql): Promise<State> => ({
+  version: await findVersion(sql),
+  workspaces: byId(await loadWorkspaces(sql)),
+  sources: byId(await loadSources(sql)),
+  destinations: byId(await loadDestinations(sql)),
+  audiences: byId(await loadAudiences(sql)),
+  audienceKeys: await loadAudienceKeys(sql),
+})
+
+const byId = <T extends { readonly id: number }>(rows: readonly T[]): Map<number, T> =>
+  new Map(rows.map((row) => [row.id, row]))
+
+const loadWorkspaces = async (sql: Sql): Promise<readonly Workspace[]> => {
+  const { rows } = await sql.query<Workspace>(
+    'select id, name, regional_access as "regionalAccess" from workspace order by id',
+  )
+  return rows
+}
+
+const loadSources = async (sql: Sql): Promise<readonly StoredSource[]> => {
+  const { rows } = await sql.query<StoredSource>(
+    `select id, workspace_id as "workspaceId", name, class, write_key as "writeKey",
+            secret_key_hash as "secretKeyHash", enabled
+       from source order by id`,
+  )
+  return rows
+}
+
+type DestinationRow = Omit<Destination, 'sourceIds' | 'historicalAfterMs'> & {
+  readonly sourceIds: readonly number[]
+  readonly historicalAfterMs: bigint
+  readonly webhooks: readonly Webhook[]
+}
+
+const loadDestinations = async (sql: Sql): Promise<readonly Destination[]> => {
+  const { rows } = await sql.query<DestinationRow>(
+    `select d.id, d.workspace_id as "workspaceId", d.name, d.type, d.enabled,
+            d.shared_secret as "sharedSecret", d.historical,
+            d.historical_after_ms as "historicalAfterMs",
+            coalesce(s.ids, '{}') as "sourceIds", coalesce(w.webhooks, '[]') as webhooks
+       from destination d
+       left join (select destination_id, array_agg(source_id order by source_id) as ids
+                    from destination_source group by destination_id) s on s.destination_id = d.id
+       left join (select destination_id,
+                         json_agg(json_build_object('url', url, 'headers', headers) order by place) as webhooks
+                    from webhook group by destination_id) w on w.destination_id = d.id
+      order by d.id`,
+  )
+  return rows.map((row) => ({
+    ...row,
+    sourceIds: new Set(row.sourceIds),
+    historicalAfterMs: Number(row.historicalAfterMs),
+  }))
+}
+
+type AudienceRow = Omit<Audience, 'condition' | 'syncEveryMs'> & {
+  readonly condition: string
+  readonly syncEveryMs: bigint
+}
+
+const loadAudiences = async (sql: Sql): Promise<readonly Audience[]> => {
+  const { rows } = await sql.query<AudienceRow>(
+    `select a.id, a.workspace_id as "workspaceId", a.name, a.key, a.condition,
+            a.sync_every_ms as "syncEveryMs", coalesce(d.ids, '{}') as "destinationIds"
+       from audience a
+       left join (select audience_id, array_agg(destination_id order by destination_id) as ids
+                    from audience_destination group by audience_id) d on d.audience_id = a.id
+      order by a.id`,
+  )
+  return rows.map((row) => ({
+    ...row,
+    condition: JSON.parse(row.condition) as JsonObject,
+    syncEveryMs: Number(row.syncEveryMs),
+  }))
+}
+
+const loadAudienceKeys = async (sql: Sql): Promise<Set<string>> => {
+  const { rows } = await sql.query<{ workspaceId: number; key: string }>(
+    'select workspace_id as "workspaceId", key from audience_key',
+  )
+  return new Set(rows.map(({ workspaceId, key }) => `${workspaceId}:${key}`))
+}
