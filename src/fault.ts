@@ -11,6 +11,7 @@ export const faultCodes = [
   'migration_changed',
   'migration_newer',
   'position_lost',
+  'post_closed',
   'schema_incompatible',
   'schema_unknown',
 ] as const

@@ -1,0 +1,79 @@
+// What a webhook receiver gets: the body of each message by type, exactly as the specification's tables.
+import type { Json, JsonObject, Message } from './message.ts'
+
+/** The integer version of the payload format; every type but delete carries it. */
+export const payloadVersion = 1
+
+type Routed = Pick<Message, 'type' | 'userId' | 'previousId' | 'groupId' | 'event' | 'timestamp'>
+
+/** `call` is the message's stored body, parsed. Key order follows the tables. */
+export const payloadOf = (message: Routed, call: JsonObject): JsonObject => {
+  const timestamp = new Date(message.timestamp).toISOString()
+  const user = message.userId === null ? {} : { userId: message.userId }
+  const head = { version: payloadVersion, type: message.type }
+  switch (message.type) {
+    case 'identify':
+      return { ...head, ...user, timestamp, traits: objectOf(call['traits']) }
+    case 'track':
+      return {
+        ...head,
+        ...user,
+        timestamp,
+        properties: objectOf(call['properties']),
+        event: message.event ?? '',
+      }
+    case 'page':
+      return { ...head, ...user, timestamp, properties: pageProperties(call) }
+    case 'screen':
+      return { ...head, ...user, timestamp, ...named(call), context: objectOf(call['context']) }
+    case 'group':
+      return {
+        ...head,
+        ...user,
+        timestamp,
+        traits: objectOf(call['traits']),
+        groupId: message.groupId ?? '',
+      }
+    case 'alias':
+      return {
+        ...head,
+        timestamp,
+        'Previous ID': message.previousId ?? '',
+        'User ID': message.userId ?? '',
+      }
+    case 'delete':
+      return { type: message.type, ...user, timestamp }
+  }
+}
+
+/** The very bytes that are stored, signed and sent: serialised once. */
+export const render = (message: Routed, call: JsonObject): Buffer =>
+  Buffer.from(JSON.stringify(payloadOf(message, call)), 'utf8')
+
+/** Whether a receiver that parses and re-serialises the body computes the signature we send. */
+export const isFixedPoint = (bytes: Uint8Array): boolean => {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+  try {
+    return JSON.stringify(JSON.parse(text)) === text && Buffer.byteLength(text) === bytes.length
+  } catch {
+    return false
+  }
+}
+
+/** Browser SDKs put a page's name and category into its properties; calls without them get the same. */
+const pageProperties = (call: JsonObject): JsonObject => {
+  const properties = objectOf(call['properties'])
+  const missing = (['name', 'category'] as const).filter(
+    (key) => typeof call[key] === 'string' && !Object.hasOwn(properties, key),
+  )
+  if (missing.length === 0) return properties
+  return { ...properties, ...Object.fromEntries(missing.map((key) => [key, call[key] as string])) }
+}
+
+const named = (call: JsonObject): { readonly name?: string } =>
+  typeof call['name'] === 'string' ? { name: call['name'] } : {}
+
+const objectOf = (value: Json | undefined): JsonObject => (isObject(value) ? value : {})
+
+export const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

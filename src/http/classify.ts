@@ -1,0 +1,75 @@
+// What a status or a broken connection means: worth another try, or final, and in which word.
+import type { Answer } from '../domain/round.ts'
+
+/** 2xx succeeds; 408, 425, 429 and 5xx pass; everything else is final. */
+export const classifyStatus = (status: number, retryAfterMs: number | null): Answer => {
+  if (status >= 200 && status <= 299) return { type: 'delivered' }
+  if (status === 408 || status === 425 || status === 429 || status >= 500)
+    return { type: 'temporary', reason: `status_${status}`, status, retryAfterMs }
+  if (status >= 300 && status <= 399) return { type: 'final', reason: 'redirect', status }
+  return { type: 'final', reason: `status_${status}`, status }
+}
+
+const finalCodes: Readonly<Record<string, string>> = {
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'tls_self_signed',
+  SELF_SIGNED_CERT_IN_CHAIN: 'tls_private_root',
+  MILLRACE_SELF_SIGNED: 'tls_self_signed',
+  ERR_INVALID_URL: 'invalid_url',
+  UND_ERR_INVALID_ARG: 'invalid_request',
+}
+
+const temporaryCodes: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection_refused',
+  ECONNRESET: 'connection_reset',
+  EPIPE: 'connection_reset',
+  UND_ERR_SOCKET: 'connection_reset',
+  EHOSTUNREACH: 'unreachable',
+  ENETUNREACH: 'unreachable',
+  ETIMEDOUT: 'connect_timeout',
+  UND_ERR_CONNECT_TIMEOUT: 'connect_timeout',
+  MILLRACE_CONNECT_TIMEOUT: 'connect_timeout',
+  MILLRACE_TIMEOUT: 'timeout',
+  EAI_AGAIN: 'dns_failed',
+  ENOTFOUND: 'dns_not_found',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'tls_incomplete_chain',
+  UNABLE_TO_GET_ISSUER_CERT: 'tls_incomplete_chain',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'tls_incomplete_chain',
+  CERT_HAS_EXPIRED: 'tls_expired',
+  CERT_NOT_YET_VALID: 'tls_not_yet_valid',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'tls_wrong_name',
+}
+
+/** An error met before a status line. What nobody knows is worth another try. */
+export const classifyError = (error: unknown): Answer => {
+  const code = codeOf(error)
+  const final = finalCodes[code]
+  if (final) return { type: 'final', reason: final, status: null }
+  return {
+    type: 'temporary',
+    reason: temporaryCodes[code] ?? 'network_error',
+    status: null,
+    retryAfterMs: null,
+  }
+}
+
+/** Happy-eyeballs connects fail with an AggregateError whose members carry the code. */
+export const codeOf = (error: unknown): string => {
+  const { code, errors, cause } = (error ?? {}) as {
+    code?: unknown
+    errors?: readonly unknown[]
+    cause?: unknown
+  }
+  if (typeof code === 'string' && code !== 'UND_ERR_SOCKET') return code
+  const inner = errors?.[0] ?? cause
+  return (inner ? codeOf(inner) : '') || (typeof code === 'string' ? code : '')
+}
+
+const dayMs = 86_400_000
+
+/** Seconds, or an HTTP date; anything else says nothing. */
+export const retryAfterMs = (value: string | undefined, now: number): number | null => {
+  if (value === undefined) return null
+  if (/^\d{1,9}$/.test(value.trim())) return Math.min(Number(value) * 1_000, dayMs)
+  const at = Date.parse(value)
+  return Number.isNaN(at) ? null : Math.min(Math.max(at - now, 0), dayMs)
+}
