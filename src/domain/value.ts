@@ -1,0 +1,170 @@
+// Comparing a JSON value with a literal: two-valued, with the one fixed coercion table of conditions.
+import type { Json } from './message.ts'
+
+type Scalar = string | number | boolean
+
+export const scalarOperators = ['eq', 'neq', 'gt', 'gte', 'lt', 'lte'] as const
+export const presenceOperators = ['exists', 'absent'] as const
+export const textOperators = ['contains', 'omits', 'starts_with', 'ends_with'] as const
+export const listOperators = [
+  'one_of',
+  'none_of',
+  'contains_any',
+  'contains_all',
+  'contains_none',
+] as const
+
+type ScalarOperator = (typeof scalarOperators)[number]
+type TextOperator = (typeof textOperators)[number]
+type ListOperator = (typeof listOperators)[number]
+
+/** `foldCase` compares strings without regard to case. */
+export type Comparison =
+  | { readonly op: (typeof presenceOperators)[number] }
+  | { readonly op: ScalarOperator; readonly value: Scalar; readonly foldCase: boolean }
+  | { readonly op: TextOperator; readonly value: string; readonly foldCase: boolean }
+  | { readonly op: ListOperator; readonly value: readonly Scalar[]; readonly foldCase: boolean }
+
+/** A value found by walking object keys; every key is taken literally, dots included. */
+export type Test = { readonly path: readonly string[]; readonly comparison: Comparison }
+
+export const passes = (test: Test, root: Json | undefined): boolean =>
+  compare(test.comparison, valueAt(root, test.path))
+
+const valueAt = (root: Json | undefined, path: readonly string[]): Json | undefined => {
+  let value = root
+  for (const key of path) {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+    if (!Object.hasOwn(value, key)) return undefined
+    value = (value as { readonly [key: string]: Json })[key]
+  }
+  return value
+}
+
+export const compare = (comparison: Comparison, found: Json | undefined): boolean => {
+  if (comparison.op === 'absent') return found === undefined || found === null
+  if (found === undefined || found === null) return false
+  switch (comparison.op) {
+    case 'exists':
+      return true
+    case 'eq':
+      return equal(found, comparison.value, comparison.foldCase)
+    case 'neq':
+      return !equal(found, comparison.value, comparison.foldCase)
+    case 'gt':
+    case 'gte':
+    case 'lt':
+    case 'lte':
+      return ordered(comparison.op, order(found, comparison.value, comparison.foldCase))
+    case 'contains':
+    case 'omits':
+    case 'starts_with':
+    case 'ends_with':
+      return compareText(comparison, found)
+    case 'one_of':
+    case 'none_of':
+    case 'contains_any':
+    case 'contains_all':
+    case 'contains_none':
+      return compareList(comparison, found)
+  }
+}
+
+const ordered = (op: 'gt' | 'gte' | 'lt' | 'lte', sign: number | null): boolean => {
+  if (sign === null) return false
+  switch (op) {
+    case 'gt':
+      return sign > 0
+    case 'gte':
+      return sign >= 0
+    case 'lt':
+      return sign < 0
+    case 'lte':
+      return sign <= 0
+  }
+}
+
+const compareText = (
+  { op, value, foldCase }: Extract<Comparison, { op: TextOperator }>,
+  found: Json,
+): boolean => {
+  const wanted = textOf(value, foldCase)
+  const any = (holds: (text: string) => boolean) =>
+    (Array.isArray(found) ? found : [found]).some(
+      (element) => typeof element === 'string' && holds(textOf(element, foldCase)),
+    )
+  switch (op) {
+    case 'contains':
+      return any((text) => text.includes(wanted))
+    case 'omits':
+      return !any((text) => text.includes(wanted))
+    case 'starts_with':
+      return any((text) => text.startsWith(wanted))
+    case 'ends_with':
+      return any((text) => text.endsWith(wanted))
+  }
+}
+
+const compareList = (
+  { op, value, foldCase }: Extract<Comparison, { op: ListOperator }>,
+  found: Json,
+): boolean => {
+  const elements = Array.isArray(found) ? (found as readonly Json[]) : null
+  const has = (wanted: Scalar) =>
+    elements?.some((element) => equal(element, wanted, foldCase)) ?? false
+  switch (op) {
+    case 'one_of':
+      return value.some((wanted) => equal(found, wanted, foldCase))
+    case 'none_of':
+      return !value.some((wanted) => equal(found, wanted, foldCase))
+    case 'contains_any':
+      return value.some(has)
+    case 'contains_all':
+      return elements !== null && value.every(has)
+    case 'contains_none':
+      return elements !== null && !value.some(has)
+  }
+}
+
+const equal = (found: Json, wanted: Scalar, foldCase: boolean): boolean => {
+  if (typeof wanted === 'number') return numberOf(found) === wanted
+  if (typeof wanted === 'boolean') return found === wanted || found === String(wanted)
+  if (typeof found === 'boolean') return String(found) === wanted
+  return typeof found === 'string' && textOf(found, foldCase) === textOf(wanted, foldCase)
+}
+
+/** The sign of found − wanted, `null` when the two cannot be ordered. */
+const order = (found: Json, wanted: Scalar, foldCase: boolean): number | null => {
+  if (typeof found === 'string' && typeof wanted === 'string')
+    return compareCodePoints(textOf(found, foldCase), textOf(wanted, foldCase))
+  const [left, right] = [numberOf(found), numberOf(wanted)]
+  return left === null || right === null ? null : left - right
+}
+
+const decimal = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$/
+
+/** A finite number, or a string that is written exactly like a decimal one. */
+const numberOf = (value: Json): number | null => {
+  const number = typeof value === 'string' && decimal.test(value) ? Number(value) : value
+  return typeof number === 'number' && Number.isFinite(number) ? number : null
+}
+
+const textOf = (text: string, foldCase: boolean): string => {
+  const normal = text.normalize('NFC')
+  return foldCase ? normal.toLowerCase() : normal
+}
+
+/** JavaScript orders by UTF-16 unit, which puts astral characters before U+E000; this does not. */
+const compareCodePoints = (left: string, right: string): number => {
+  const length = Math.min(left.length, right.length)
+  for (let at = 0; at < length; at++) {
+    const [a, b] = [left.charCodeAt(at), right.charCodeAt(at)]
+    if (a !== b) return rank(a) - rank(b)
+  }
+  return left.length - right.length
+}
+
+const rank = (unit: number): number => {
+  if (unit < 0xd800) return unit
+  return unit < 0xe000 ? unit + 0x2000 : unit - 0x800
+}
