@@ -1,0 +1,66 @@
+// A change: one user entered or left one audience, and the identify message a destination gets for it.
+import { createHash } from 'node:crypto'
+import type { Outbound } from './message.ts'
+
+export type Change = {
+  readonly audience: {
+    readonly id: number
+    readonly workspaceId: number
+    /** The property: snake_case of the audience's name. */
+    readonly key: string
+    readonly version: string
+  }
+  readonly userId: string
+  readonly member: boolean
+  readonly at: Date
+}
+
+type Place = { readonly shard: number; readonly seq: number; readonly destinationId: number }
+
+/** The webhook message as it is sent and signed: these keys, in this order. */
+export const identifyBody = ({ audience, userId, member, at }: Change): Uint8Array =>
+  Buffer.from(
+    JSON.stringify({
+      version: 1,
+      type: 'identify',
+      userId,
+      traits: { [audience.key]: member },
+      timestamp: at.toISOString(),
+    }),
+  )
+
+/** One message per place, first place first; they share one body. */
+export const renderChange = (change: Change, places: readonly Place[]): readonly Outbound[] => {
+  const body = identifyBody(change)
+  const at = change.at.getTime()
+  return places.map((place) => ({
+    messageId: messageIdOf(change, place),
+    origin: 'audience',
+    type: 'identify',
+    workspaceId: change.audience.workspaceId,
+    destinationId: place.destinationId,
+    userId: change.userId,
+    timestamp: at,
+    receivedAt: at,
+    shard: place.shard,
+    seq: place.seq,
+    body,
+  }))
+}
+
+/** A version 5 UUID of everything that makes the message this one and no other. */
+const messageIdOf = ({ audience, userId }: Change, { shard, seq, destinationId }: Place) => {
+  const hash = createHash('sha1')
+    .update(`${audience.id}:${audience.version}:${destinationId}:${shard}:${seq}:${userId}`)
+    .digest()
+  hash.writeUInt8((hash.readUInt8(6) & 0x0f) | 0x50, 6)
+  hash.writeUInt8((hash.readUInt8(8) & 0x3f) | 0x80, 8)
+  const hex = hash.toString('hex')
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    hex.slice(12, 16),
+    hex.slice(16, 20),
+    hex.slice(20, 32),
+  ].join('-')
+}

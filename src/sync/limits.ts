@@ -1,0 +1,32 @@
+// Every bound of the sync stage, by name.
+
+export const syncLimits = {
+  /** Users are spread over this many shards by the projector; fixed for the life of a database. */
+  shards: 64,
+  /** Users of one chunk, which is one transaction. */
+  chunkUsersMax: 1_000,
+  /** Chunks of different shards in flight at once, a connection each. */
+  shardsAtOnce: 4,
+  /** Times a chunk is replayed after a serialization failure before the stage starts over. */
+  chunkReplaysMax: 50,
+  /** Outbox rows of one append; a run stops to relay when it is this far ahead. */
+  appendRowsMax: 1_000,
+  /** Appends between two readings of the topic's own bounds. */
+  appendsPerBounds: 100,
+  /** The longest pause after a rejected append. */
+  appendPauseMaxMs: 5_000,
+  /** A run that waits longer for the projector is logged, again after each such time. */
+  barrierWarnMs: 600_000,
+  /** The longest sleep of a loop between two looks at the clock. */
+  pollMs: 250,
+  /** How often a process that does not lead looks whether the place is free. */
+  standbyMs: 1_000,
+  /** How long a request may name an audience that no snapshot here has yet. */
+  unknownAudienceMs: 10_000,
+  /** Requested runs taken in one look. */
+  requestsMax: 100,
+  /** Records of older runs are deleted. */
+  runsKept: 10_000,
+} as const
+
+export type SyncLimits = { readonly [name in keyof typeof syncLimits]: number }

@@ -1,0 +1,86 @@
+// The sync stage: of all processes that run it one leads, and syncs audiences into topic `outbound`.
+import { Fault } from '../fault.ts'
+import { type Connection, sqlState } from '../postgres/sql.ts'
+import type { Running } from '../running.ts'
+import { type Bell, hangBell } from './bell.ts'
+import { coordinate } from './coordinator.ts'
+import { syncLimits } from './limits.ts'
+import { openRelay, takeOver } from './relay.ts'
+import { syncChannel } from './request.ts'
+import type { SyncDeps } from './term.ts'
+
+export { syncLimits } from './limits.ts'
+
+type StartDeps = Omit<SyncDeps, 'limits'> & { readonly limits?: Partial<SyncDeps['limits']> }
+
+export const startSync = (start: StartDeps): Running => {
+  const deps: SyncDeps = { ...start, limits: { ...syncLimits, ...start.limits } }
+  const stopping = new AbortController()
+  const bell = hangBell()
+  const done = serve(deps, bell, stopping.signal)
+  done.catch(() => undefined)
+  return {
+    stop: () => {
+      stopping.abort()
+      return done
+    },
+    done,
+  }
+}
+
+const serve = async (deps: SyncDeps, bell: Bell, stopping: AbortSignal): Promise<void> => {
+  let unlisten: (() => Promise<void>) | null = null
+  const ring = { notified: () => bell.ring(), reconnected: () => bell.ring() }
+  try {
+    while (!stopping.aborted) {
+      try {
+        unlisten ??= await deps.pool.listen(syncChannel, ring)
+        await lead(deps, bell, stopping)
+      } catch (error) {
+        if (stopping.aborted && (error as Error).name === 'AbortError') return
+        if (!isPassing(error)) throw error
+        deps.logger.warn({ err: error }, 'sync.interrupted')
+      }
+      await bell.wait(deps.limits.standbyMs, stopping)
+    }
+  } finally {
+    await unlisten?.()
+  }
+}
+
+/** 'MILLSYNC' read as a number: held for as long as the session that leads. */
+const lockKey = '5567930515628772931'
+
+/** Returns at once when another process leads; otherwise when the term ends, by throwing. */
+const lead = (deps: SyncDeps, bell: Bell, signal: AbortSignal): Promise<void> =>
+  deps.pool.connect(async (seat) => {
+    const { rows } = await seat.query<{ held: boolean }>(
+      `select pg_try_advisory_lock(${lockKey}) as held`,
+    )
+    if (!rows[0]?.held) return
+    try {
+      const { epoch, bounds } = await takeOver(deps)
+      deps.logger.info({ epoch }, 'relay.taken')
+      const term = { deps, epoch, seat, signal }
+      const relay = await openRelay(term, bounds)
+      await coordinate({ term, relay, bell })
+    } finally {
+      await leave(seat)
+    }
+  })
+
+/** A session that cannot unlock is gone, and the lock with it; the first error is the one to tell. */
+const leave = (seat: Connection) =>
+  seat.query(`select pg_advisory_unlock(${lockKey})`).catch(() => undefined)
+
+/** Whether starting over may help: the database or the log was away, or the term was lost. */
+const isPassing = (error: unknown): boolean => {
+  if (error instanceof Fault) return error.retriable
+  const state = sqlState(error)
+  if (state !== null) return /^(08|40|53|57|58)/.test(state)
+  const { code, message } = error as { code?: unknown; message?: unknown }
+  return (
+    (typeof code === 'string' && /^(E[A-Z]+)$/.test(code)) ||
+    /connection (terminated|ended|error)|timeout exceeded|not queryable/i.test(String(message))
+  )
+}
