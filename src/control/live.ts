@@ -75,7 +75,7 @@ const once = (work: () => Promise<void>) => {
   }
   return {
     run: () => {
-      if (running) again = true
+      if (running !== null) again = true
       else running = loop()
     },
     idle: async () => {

@@ -1,0 +1,296 @@
+// Applying a configuration file: all of it or nothing, in one transaction, and again without effect.
+// What the file does not name is left alone: entities absent from it stay, and so do absent fields.
+import type { Workspace } from '../domain/configuration.ts'
+import type { JsonObject } from '../domain/message.ts'
+import type { Pool } from '../postgres/sql.ts'
+import { audienceDefaults, saveAudience } from './audience.ts'
+import type { Changes } from './audit.ts'
+import { destinationDefaults, saveDestination } from './destination.ts'
+import { formatDuration } from './duration.ts'
+import { type Editing, type EditOptions, edit, type Saved } from './edit.ts'
+import type {
+  ConfigurationFile,
+  FileAudience,
+  FileDestination,
+  FileSource,
+  FileWorkspace,
+} from './input.ts'
+import { at, type Problem } from './problem.ts'
+import { saveSource } from './source.ts'
+import { saveWorkspace } from './workspace.ts'
+
+export type ApplyOptions = EditOptions & { readonly dryRun: boolean }
+
+export type AppliedEntity = {
+  readonly action: 'created' | 'changed' | 'unchanged'
+  readonly kind: 'workspace' | 'source' | 'destination' | 'audience'
+  readonly workspace: string
+  readonly name: string
+  readonly changes: Changes
+  /** Keys made for a new source whose file gave none: shown this once. */
+  readonly generated: { readonly writeKey?: string; readonly secretKey?: string }
+}
+
+export type Applied =
+  | { readonly ok: true; readonly dryRun: boolean; readonly entities: readonly AppliedEntity[] }
+  | { readonly ok: false; readonly problems: readonly Problem[] }
+
+/** Thrown to undo the transaction, never past this file. */
+const undone = Symbol('undone')
+
+export const applyFile = async (
+  pool: Pool,
+  file: ConfigurationFile,
+  options: ApplyOptions,
+): Promise<Applied> => {
+  const problems: Problem[] = []
+  const entities: AppliedEntity[] = []
+  try {
+    await edit(pool, options, async (editing) => {
+      const applying = { editing, problems, entities }
+      for (const [index, workspace] of file.workspaces.entries())
+        await applyWorkspace(applying, workspace, at('/workspaces', index))
+      problems.push(...repeatedNames(file.workspaces, '/workspaces'))
+      // A dry run does the work and takes it back: its answer is what would really happen.
+      if (options.dryRun || problems.length > 0) throw undone
+    })
+  } catch (error) {
+    if (error !== undone) throw error
+  }
+  if (problems.length > 0) return { ok: false, problems }
+  return {
+    ok: true,
+    dryRun: options.dryRun,
+    entities: options.dryRun ? entities.map(withoutKeys) : entities,
+  }
+}
+
+/** The keys a dry run makes are thrown away with it. */
+const withoutKeys = (entity: AppliedEntity): AppliedEntity => ({
+  ...entity,
+  generated: {},
+  changes: Object.fromEntries(
+    Object.entries(entity.changes).filter(([field]) => !Object.hasOwn(entity.generated, field)),
+  ),
+})
+
+type Applying = {
+  readonly editing: Editing
+  readonly problems: Problem[]
+  readonly entities: AppliedEntity[]
+}
+
+type Within = Applying & {
+  readonly workspace: Workspace
+  /** Names the file gives, whether they could be saved or not: a reference to one is no second problem. */
+  readonly named: {
+    readonly sources: ReadonlySet<string>
+    readonly destinations: ReadonlySet<string>
+  }
+}
+
+const applyWorkspace = async (applying: Applying, file: FileWorkspace, path: string) => {
+  const { state } = applying.editing
+  const current = byName(state.workspaces.values(), file.name)
+  const saved = await saveWorkspace(applying.editing, {
+    draft: {
+      name: file.name,
+      regionalAccess: file.regionalAccess ?? current?.regionalAccess ?? false,
+    },
+    current,
+    path,
+  })
+  const { sources = [], destinations = [], audiences = [], traits = [] } = file
+  if (!keep(applying, saved, { kind: 'workspace', workspace: file.name, name: file.name })) return
+  const named = { sources: namesOf(sources), destinations: namesOf(destinations) }
+  const within = { ...applying, workspace: saved.entity, named }
+  for (const [index, source] of sources.entries())
+    await applySource(within, source, `${path}/sources/${index}`)
+  for (const [index, destination] of destinations.entries())
+    await applyDestination(within, destination, `${path}/destinations/${index}`)
+  for (const [index, audience] of audiences.entries())
+    await applyAudience(within, audience, `${path}/audiences/${index}`)
+  applying.problems.push(
+    ...repeatedNames(sources, `${path}/sources`),
+    ...repeatedNames(destinations, `${path}/destinations`),
+    ...repeatedNames(audiences, `${path}/audiences`),
+  )
+  if (traits.length > 0)
+    applying.problems.push({
+      code: 'traits_unsupported',
+      path: `${path}/traits`,
+      message: 'this version has no computed traits',
+    })
+}
+
+const applySource = async (within: Within, file: FileSource, path: string) => {
+  const { editing, workspace } = within
+  const current = inWorkspace(editing.state.sources.values(), workspace, file.name)
+  const sourceClass = file.class ?? current?.class
+  if (sourceClass === undefined) return missing(within, at(path, 'class'))
+  const saved = await saveSource(editing, {
+    draft: {
+      workspaceId: workspace.id,
+      name: file.name,
+      class: sourceClass,
+      enabled: file.enabled ?? current?.enabled ?? true,
+      writeKey: file.writeKey,
+      secretKey: file.secretKey,
+    },
+    current,
+    path,
+  })
+  const about = { kind: 'source', workspace: workspace.name, name: file.name } as const
+  if (!keep(within, saved, about) || saved.action !== 'created') return
+  const { writeKey, secretKey } = saved.entity
+  within.entities[within.entities.length - 1] = {
+    ...about,
+    action: saved.action,
+    changes: saved.changes,
+    generated: {
+      ...(file.writeKey === undefined ? { writeKey } : {}),
+      ...(file.secretKey === undefined && secretKey !== undefined ? { secretKey } : {}),
+    },
+  }
+}
+
+const applyDestination = async (within: Within, file: FileDestination, path: string) => {
+  const { editing, workspace, named } = within
+  const { state } = editing
+  const current = inWorkspace(state.destinations.values(), workspace, file.name)
+  const sourceIds = file.sources
+    ? idsOf(within, file.sources, {
+        kind: 'source',
+        path: at(path, 'sources'),
+        find: (name) => inWorkspace(state.sources.values(), workspace, name)?.id ?? null,
+        named: named.sources,
+      })
+    : [...(current?.sourceIds ?? [])]
+  const saved = await saveDestination(editing, {
+    draft: {
+      workspaceId: workspace.id,
+      name: file.name,
+      type: file.type ?? current?.type ?? destinationDefaults.type,
+      enabled: file.enabled ?? current?.enabled ?? destinationDefaults.enabled,
+      sourceIds,
+      sharedSecret:
+        file.sharedSecret === undefined ? (current?.sharedSecret ?? null) : file.sharedSecret,
+      historical: file.historical ?? current?.historical ?? destinationDefaults.historical,
+      historicalAfter:
+        file.historicalAfter ??
+        (current ? formatDuration(current.historicalAfterMs) : destinationDefaults.historicalAfter),
+      webhooks:
+        file.webhooks?.map(({ url, headers = {} }) => ({ url, headers })) ??
+        current?.webhooks ??
+        [],
+    },
+    current,
+    path,
+  })
+  keep(within, saved, { kind: 'destination', workspace: workspace.name, name: file.name })
+}
+
+const applyAudience = async (within: Within, file: FileAudience, path: string) => {
+  const { editing, workspace, named } = within
+  const { state } = editing
+  const current = inWorkspace(state.audiences.values(), workspace, file.name)
+  const where = file.where ?? current?.condition
+  if (where === undefined) return missing(within, at(path, 'where'))
+  const destinationIds = file.destinations
+    ? idsOf(within, file.destinations, {
+        kind: 'destination',
+        path: at(path, 'destinations'),
+        find: (name) => inWorkspace(state.destinations.values(), workspace, name)?.id ?? null,
+        named: named.destinations,
+      })
+    : (current?.destinationIds ?? [])
+  const saved = await saveAudience(editing, {
+    draft: {
+      workspaceId: workspace.id,
+      name: file.name,
+      where: where as JsonObject,
+      destinationIds,
+      syncEvery:
+        file.syncEvery ??
+        (current ? formatDuration(current.syncEveryMs) : audienceDefaults.syncEvery),
+    },
+    current,
+    path,
+  })
+  keep(within, saved, { kind: 'audience', workspace: workspace.name, name: file.name })
+}
+
+type About = Pick<AppliedEntity, 'kind' | 'workspace' | 'name'>
+type Kept<T> = Exclude<Saved<T>, { action: 'refused' }>
+
+const keep = <T>(applying: Applying, saved: Saved<T>, about: About): saved is Kept<T> => {
+  if (saved.action === 'refused') {
+    applying.problems.push(...saved.problems)
+    return false
+  }
+  const { action, changes } = saved
+  applying.entities.push({ ...about, action, changes, generated: {} })
+  return true
+}
+
+const missing = ({ problems }: Applying, path: string): void => {
+  const field = path.slice(path.lastIndexOf('/') + 1)
+  problems.push({ code: 'field_missing', path, message: `the field "${field}" is required` })
+}
+
+type Lookup = {
+  readonly kind: 'source' | 'destination'
+  readonly path: string
+  readonly find: (name: string) => number | null
+  readonly named: ReadonlySet<string>
+}
+
+const idsOf = (
+  { problems }: Applying,
+  names: readonly string[],
+  lookup: Lookup,
+): readonly number[] =>
+  names.flatMap((name, index) => {
+    const id = lookup.find(name)
+    if (id !== null) return [id]
+    if (!lookup.named.has(name))
+      problems.push({
+        code: `${lookup.kind}_unknown`,
+        path: at(lookup.path, index),
+        message: `there is no ${lookup.kind} named "${name}" in the workspace or the file`,
+      })
+    return []
+  })
+
+type Named = { readonly name: string }
+
+const namesOf = (entities: readonly Named[]): ReadonlySet<string> =>
+  new Set(entities.map(({ name }) => name))
+
+const repeatedNames = (entities: readonly Named[], path: string): readonly Problem[] =>
+  entities.flatMap(({ name }, index) =>
+    entities.findIndex((other) => other.name === name) === index
+      ? []
+      : [
+          {
+            code: 'name_taken' as const,
+            path: at(at(path, index), 'name'),
+            message: `the file names "${name}" twice`,
+          },
+        ],
+  )
+
+const byName = <T extends Named>(entities: Iterable<T>, name: string): T | null => {
+  for (const entity of entities) if (entity.name === name) return entity
+  return null
+}
+
+const inWorkspace = <T extends Named & { readonly workspaceId: number }>(
+  entities: Iterable<T>,
+  workspace: Workspace,
+  name: string,
+): T | null => {
+  for (const entity of entities)
+    if (entity.workspaceId === workspace.id && entity.name === name) return entity
+  return null
+}

@@ -1,0 +1,175 @@
+// Saving an audience: its condition, the property key fixed at creation, and who is told.
+
+import { parseCondition } from '../domain/condition.ts'
+import type { Audience } from '../domain/configuration.ts'
+import type { JsonObject } from '../domain/message.ts'
+import { propertyKey } from '../domain/property-key.ts'
+import { changesBetween, type Fields } from './changes.ts'
+import { formatDuration, parseDuration } from './duration.ts'
+import { audit, type Editing, refused, type Saved } from './edit.ts'
+import { nameProblems } from './name.ts'
+import { at, type Problem } from './problem.ts'
+import type { State } from './state.ts'
+import { deleteAudience, insertAudience, updateAudience } from './store.ts'
+
+export const audienceDefaults = { syncEvery: '2h30m' } as const
+
+export type AudienceDraft = {
+  readonly workspaceId: number
+  readonly name: string
+  readonly where: JsonObject
+  readonly destinationIds: readonly number[]
+  readonly syncEvery: string
+}
+
+type Wish = {
+  readonly draft: AudienceDraft
+  /** What is changed; `null` creates. */
+  readonly current: Audience | null
+  readonly path: string
+}
+
+export const saveAudience = async (editing: Editing, wish: Wish): Promise<Saved<Audience>> => {
+  const { state, tx } = editing
+  const { draft, current } = wish
+  const problems = problemsOf(state, wish)
+  if (problems.length > 0) return refused(problems)
+  const wanted = {
+    workspaceId: draft.workspaceId,
+    name: draft.name,
+    key: current?.key ?? propertyKey(draft.name) ?? '',
+    condition: draft.where,
+    destinationIds: [...new Set(draft.destinationIds)].sort((a, b) => a - b),
+    syncEveryMs: parseDuration(draft.syncEvery) ?? 0,
+  }
+  const changes = changesBetween(
+    current && fieldsOf(current, state),
+    fieldsOf({ ...wanted, id: 0 }, state),
+  )
+  if (current && Object.keys(changes).length === 0)
+    return { action: 'unchanged', entity: current, changes }
+  const entity = { ...wanted, id: current?.id ?? (await insertAudience(tx, wanted)) }
+  if (current) await updateAudience(tx, entity)
+  state.audiences.set(entity.id, entity)
+  state.audienceKeys.add(`${entity.workspaceId}:${entity.key}`)
+  const action = current ? 'changed' : 'created'
+  await audit(editing, {
+    action,
+    kind: 'audience',
+    entityId: entity.id,
+    name: entity.name,
+    changes,
+  })
+  return { action, entity, changes }
+}
+
+const fieldsOf = (audience: Audience, state: State): Fields => ({
+  name: { is: audience.name },
+  key: { is: audience.key },
+  where: { is: audience.condition },
+  destinations: {
+    is: [...audience.destinationIds]
+      .sort((a, b) => a - b)
+      .map((id) => state.destinations.get(id)?.name ?? id),
+  },
+  syncEvery: { is: formatDuration(audience.syncEveryMs) },
+})
+
+const problemsOf = (state: State, { draft, current, path }: Wish): readonly Problem[] => {
+  const others = [...state.audiences.values()].filter(
+    ({ workspaceId }) => workspaceId === draft.workspaceId,
+  )
+  const names = nameProblems(
+    { name: draft.name, id: current?.id ?? null, others, kind: 'audience' },
+    path,
+  )
+  return [
+    ...names,
+    ...(current || names.length > 0 ? [] : keyProblems(state, draft, at(path, 'name'))),
+    ...destinationProblems(state, draft, at(path, 'destinationIds')),
+    ...conditionProblems(draft.where, at(path, 'where')),
+    ...syncEveryProblems(draft, at(path, 'syncEvery')),
+  ]
+}
+
+const keyProblems = (
+  state: State,
+  { name, workspaceId }: AudienceDraft,
+  path: string,
+): readonly Problem[] => {
+  const key = propertyKey(name)
+  if (key === null)
+    return [
+      {
+        code: 'key_empty',
+        path,
+        message: `nothing of "${name}" can be a property key: it needs a letter or a digit`,
+      },
+    ]
+  if (!state.audienceKeys.has(`${workspaceId}:${key}`)) return []
+  const holder = [...state.audiences.values()].find(
+    (audience) => audience.workspaceId === workspaceId && audience.key === key,
+  )
+  return [
+    {
+      code: 'key_taken',
+      path,
+      message: holder
+        ? `the property key "${key}" belongs to the audience "${holder.name}"`
+        : `the property key "${key}" belonged to a deleted audience, and destinations may still hold it`,
+    },
+  ]
+}
+
+const destinationProblems = (
+  state: State,
+  { destinationIds, workspaceId }: AudienceDraft,
+  path: string,
+): readonly Problem[] =>
+  destinationIds.flatMap((id, index) =>
+    state.destinations.get(id)?.workspaceId === workspaceId
+      ? []
+      : [
+          {
+            code: 'destination_unknown' as const,
+            path: at(path, index),
+            message: `the workspace has no destination ${id}`,
+          },
+        ],
+  )
+
+const syncEveryMsMin = 60_000
+const syncEveryMsMax = 30 * 86_400_000
+
+const syncEveryProblems = ({ syncEvery }: AudienceDraft, path: string): readonly Problem[] => {
+  const ms = parseDuration(syncEvery)
+  return ms !== null && ms >= syncEveryMsMin && ms <= syncEveryMsMax
+    ? []
+    : [
+        {
+          code: 'sync_every_invalid',
+          path,
+          message: `"${syncEvery}" is no duration like "2h30m" from 1 minute to 30 days`,
+        },
+      ]
+}
+
+export const removeAudience = async (editing: Editing, audience: Audience): Promise<void> => {
+  await deleteAudience(editing.tx, audience.id)
+  const { id: entityId, name } = audience
+  await audit(editing, { action: 'deleted', kind: 'audience', entityId, name, changes: {} })
+}
+
+const conditionProblems = (where: JsonObject, path: string): readonly Problem[] => {
+  const parsed = parseCondition(where)
+  if (parsed.ok) return []
+  return parsed.problems.map((problem) => ({
+    code: 'condition_invalid',
+    path: `${path}${pointerOf(problem.path)}`,
+    message: problem.message,
+  }))
+}
+
+/** `all[0].event` as `/all/0/event`. */
+const pointerOf = (path: string): string =>
+  path === '' ? '' : `/${path.replaceAll('[', '.').replaceAll(']', '').split('.').join('/')}`

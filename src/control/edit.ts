@@ -1,0 +1,39 @@
+// One edit of the configuration: a transaction that holds every other writer off, checks, writes, audits.
+import type { Pool, Sql } from '../postgres/sql.ts'
+import { type AuditEntry, type Changes, insertAudit } from './audit.ts'
+import type { Problem } from './problem.ts'
+import { loadState, lockConfiguration, type State } from './state.ts'
+
+export type Editing = {
+  readonly tx: Sql
+  /** As of this transaction, kept up with its own writes. */
+  readonly state: State
+  /** Who is named in the audit log. */
+  readonly actor: string
+  readonly allowPrivateDestinations: boolean
+}
+
+export type EditOptions = Pick<Editing, 'actor' | 'allowPrivateDestinations'>
+
+export type Saved<T> =
+  | {
+      readonly action: 'created' | 'changed' | 'unchanged'
+      readonly entity: T
+      readonly changes: Changes
+    }
+  | { readonly action: 'refused'; readonly problems: readonly Problem[] }
+
+export const edit = <R>(
+  pool: Pool,
+  options: EditOptions,
+  work: (editing: Editing) => Promise<R>,
+): Promise<R> =>
+  pool.transaction(async (tx) => {
+    await lockConfiguration(tx)
+    return work({ ...options, tx, state: await loadState(tx) })
+  })
+
+export const audit = (editing: Editing, entry: Omit<AuditEntry, 'actor'>): Promise<void> =>
+  insertAudit(editing.tx, [{ ...entry, actor: editing.actor }])
+
+export const refused = (problems: readonly Problem[]) => ({ action: 'refused', problems }) as const

@@ -1,0 +1,51 @@
+// What can be wrong with a configuration somebody wants saved: a value, never an exception.
+
+/** Every code and the HTTP status it is answered with; `docs/admin-api.md` documents each one. */
+export const problemStatus = {
+  condition_invalid: 400,
+  destination_unknown: 400,
+  field_invalid: 400,
+  field_missing: 400,
+  field_unknown: 400,
+  file_invalid: 400,
+  header_duplicate: 400,
+  header_name_invalid: 400,
+  header_reserved: 400,
+  header_value_invalid: 400,
+  headers_too_many: 400,
+  historical_after_invalid: 400,
+  key_empty: 400,
+  key_taken: 409,
+  last_admin_token: 409,
+  name_invalid: 400,
+  name_reserved: 400,
+  name_taken: 409,
+  secret_key_invalid: 400,
+  secret_key_taken: 409,
+  shared_secret_invalid: 400,
+  source_unknown: 400,
+  sync_every_invalid: 400,
+  traits_unsupported: 400,
+  webhook_url_invalid: 400,
+  webhook_url_private: 400,
+  webhooks_missing: 400,
+  webhooks_too_many: 400,
+  workspace_not_empty: 409,
+  workspace_required: 400,
+  workspace_unknown: 400,
+  write_key_invalid: 400,
+  write_key_taken: 409,
+} as const
+
+export type ProblemCode = keyof typeof problemStatus
+
+export type Problem = {
+  readonly code: ProblemCode
+  /** JSON pointer to the value at fault: `/webhooks/0/url`. */
+  readonly path: string
+  readonly message: string
+}
+
+/** One segment further down, escaped as RFC 6901 asks. */
+export const at = (path: string, key: string | number): string =>
+  `${path}/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`

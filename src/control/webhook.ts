@@ -1,0 +1,129 @@
+// Which URLs and headers a webhook destination may have; what is refused here never meets a socket.
+import ipaddr from 'ipaddr.js'
+import type { Webhook } from '../domain/configuration.ts'
+import { at, type Problem } from './problem.ts'
+
+export const webhookLimits = {
+  webhooksMax: 5,
+  urlCharactersMax: 2_048,
+  headersMax: 50,
+  headerBytesMax: 8_192,
+}
+
+type Rules = { readonly allowPrivateDestinations: boolean }
+
+export const webhooksProblems = (
+  webhooks: readonly Webhook[],
+  rules: Rules,
+  path: string,
+): readonly Problem[] => {
+  if (webhooks.length === 0)
+    return [
+      { code: 'webhooks_missing', path, message: 'a webhook destination needs at least one URL' },
+    ]
+  const problems: Problem[] = webhooks.flatMap(({ url, headers }, index) => [
+    ...urlProblems(url, rules, at(at(path, index), 'url')),
+    ...headersProblems(headers, at(at(path, index), 'headers')),
+  ])
+  if (webhooks.length > webhookLimits.webhooksMax)
+    problems.unshift({
+      code: 'webhooks_too_many',
+      path,
+      message: `a webhook destination takes at most ${webhookLimits.webhooksMax} URLs, this one has ${webhooks.length}`,
+    })
+  return problems
+}
+
+const urlProblems = (text: string, rules: Rules, path: string): readonly Problem[] => {
+  const invalid = (why: string): readonly Problem[] => [
+    { code: 'webhook_url_invalid', path, message: `the URL ${why}` },
+  ]
+  // WHATWG parsing forgives much ("http:host", tabs, surrounding spaces): the full form is asked for.
+  if (!/^https?:\/\//i.test(text)) return invalid('must begin with http:// or https://')
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
+  if (/[\s\x00-\x1f\x7f\\]/.test(text) || !text.isWellFormed())
+    return invalid('holds white space, a backslash or a control character')
+  if (text.length > webhookLimits.urlCharactersMax)
+    return invalid(`is longer than ${webhookLimits.urlCharactersMax} characters`)
+  const url = URL.parse(text)
+  if (!url || url.hostname === '') return invalid('cannot be parsed')
+  if (url.username !== '' || url.password !== '')
+    return invalid('holds credentials: put them into an Authorization header')
+  if (!rules.allowPrivateDestinations && isPrivateHost(url.hostname))
+    return [
+      {
+        code: 'webhook_url_private',
+        path,
+        message: `${url.hostname} is a private or loopback address, which MILLRACE_ALLOW_PRIVATE_DESTINATIONS would allow`,
+      },
+    ]
+  return []
+}
+
+/** Literal addresses and localhost only: what a name resolves to is checked at every connection. */
+const isPrivateHost = (hostname: string): boolean => {
+  if (/(^|\.)localhost\.?$/.test(hostname)) return true
+  const literal = hostname.replace(/^\[|\]$/g, '')
+  return ipaddr.isValid(literal) && ipaddr.process(literal).range() !== 'unicast'
+}
+
+const reserved = new Set([
+  'connection',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'user-agent',
+])
+
+const isReserved = (name: string): boolean =>
+  reserved.has(name) || name.startsWith('proxy-') || name.startsWith('x-signature')
+
+const headersProblems = (
+  headers: Readonly<Record<string, string>>,
+  path: string,
+): readonly Problem[] => {
+  const entries = Object.entries(headers)
+  const seen = new Set<string>()
+  const problems = entries.flatMap(([name, value]) => {
+    const lower = name.toLowerCase()
+    const duplicate = seen.has(lower)
+    seen.add(lower)
+    return headerProblems({ name, value, duplicate }, at(path, name))
+  })
+  const bytes = entries.reduce((sum, [name, value]) => sum + name.length + value.length + 4, 0)
+  if (entries.length > webhookLimits.headersMax || bytes > webhookLimits.headerBytesMax)
+    problems.push({
+      code: 'headers_too_many',
+      path,
+      message: `at most ${webhookLimits.headersMax} headers of ${webhookLimits.headerBytesMax} bytes together`,
+    })
+  return problems
+}
+
+type Header = { readonly name: string; readonly value: string; readonly duplicate: boolean }
+
+const headerProblems = ({ name, value, duplicate }: Header, path: string): readonly Problem[] => {
+  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name) || name === '__proto__')
+    return [{ code: 'header_name_invalid', path, message: `"${name}" is no header name` }]
+  if (isReserved(name.toLowerCase()))
+    return [{ code: 'header_reserved', path, message: `Millrace sets ${name} itself` }]
+  if (duplicate)
+    return [{ code: 'header_duplicate', path, message: `${name} is given twice: case is ignored` }]
+  // The value is not repeated: it may be a secret.
+  if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value))
+    return [
+      {
+        code: 'header_value_invalid',
+        path,
+        message: `the value of ${name} holds a line break, a control character or one beyond Latin-1`,
+      },
+    ]
+  return []
+}
