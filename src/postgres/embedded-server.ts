@@ -57,7 +57,7 @@ export const makeCluster = async (place: Place, { initdb }: Binaries): Promise<b
     throw failed(`initdb could not make ${cluster}: ${stderr?.trim() ?? error}`, error)
   }
   if (await leavePointer(place)) return true
-  await rm(cluster, { recursive: true, force: true })
+  for (const path of [cluster, place.sockets]) await rm(path, { recursive: true, force: true })
   return false
 }
 

@@ -1,0 +1,99 @@
+// Settings: defaults that give a working embedded system, and refusals that name every problem at once.
+import { expect, test } from 'vitest'
+import { allowsPrivateDestinations, describeConfig, parseConfig } from '../src/config.ts'
+
+const problemsOf = (env: Record<string, string>) => {
+  try {
+    parseConfig(env)
+  } catch (error) {
+    return (error as Error).message.split('\n').slice(1)
+  }
+  return []
+}
+
+test('with no variable set it is the embedded default with every role', () => {
+  expect(parseConfig({ PATH: '/bin' })).toMatchObject({
+    collectPort: 8080,
+    adminPort: 8081,
+    host: '127.0.0.1',
+    dataDir: './data',
+    databaseUrl: null,
+    kafkaBrokers: null,
+    partitions: 12,
+    roles: ['collect', 'project', 'sync', 'deliver', 'admin'],
+    adminToken: null,
+    region: 'oregon',
+  })
+})
+
+test('an empty variable is an absent one', () => {
+  expect(parseConfig({ MILLRACE_KAFKA_BROKERS: '', MILLRACE_COLLECT_PORT: ' ' })).toEqual(
+    parseConfig({}),
+  )
+})
+
+test('each kind of value is read', () => {
+  expect(
+    parseConfig({
+      MILLRACE_COLLECT_PORT: '0',
+      MILLRACE_KAFKA_BROKERS: 'a:9092, b:9093',
+      MILLRACE_ROLES: 'collect,admin',
+      MILLRACE_ALLOW_PRIVATE_DESTINATIONS: 'false',
+    }),
+  ).toMatchObject({
+    collectPort: 0,
+    kafkaBrokers: ['a:9092', 'b:9093'],
+    roles: ['collect', 'admin'],
+    allowPrivateDestinations: false,
+  })
+})
+
+test.each([
+  ['MILLRACE_COLLECT_PORT', '65536'],
+  ['MILLRACE_COLLECT_PORT', '80.5'],
+  ['MILLRACE_ADMIN_PORT', 'http'],
+  ['MILLRACE_DATABASE_URL', 'mysql://localhost'],
+  ['MILLRACE_KAFKA_BROKERS', 'localhost'],
+  ['MILLRACE_KAFKA_BROKERS', 'a:9092,,b:9092'],
+  ['MILLRACE_ROLES', 'collect,collect'],
+  ['MILLRACE_ROLES', 'ingest'],
+  ['MILLRACE_ADMIN_TOKEN', 'short'],
+  ['MILLRACE_REGION', 'Oregon'],
+  ['MILLRACE_ALLOW_PRIVATE_DESTINATIONS', 'yes'],
+  ['MILLRACE_PARTITIONS', '0'],
+])('%s=%s is refused by its name', (name, value) => {
+  expect(problemsOf({ [name]: value })).toEqual([expect.stringContaining(`${name} must be `)])
+})
+
+test('all problems are reported at once', () => {
+  expect(
+    problemsOf({ MILLRACE_COLLECT_PORT: '-1', MILLRACE_HOTS: '::1', MILLRACE_REGION: 'paris' }),
+  ).toEqual([
+    '  MILLRACE_COLLECT_PORT must be a port, 0 to 65535 (0: any free one), not "-1"',
+    '  MILLRACE_REGION must be oregon or dublin, not "paris"',
+    expect.stringContaining('  MILLRACE_HOTS is not a setting'),
+  ])
+})
+
+test('a secret is neither described nor quoted in a refusal', () => {
+  const secrets = {
+    MILLRACE_ADMIN_TOKEN: 'token-0123456789-xyzzy',
+    MILLRACE_DATABASE_URL: 'postgres://user:xyzzy@host/millrace?password=xyzzy',
+    MILLRACE_SCHEMA_REGISTRY_URL: 'https://user:xyzzy@registry',
+  }
+  const described = JSON.stringify(describeConfig(parseConfig(secrets)))
+  expect(described).not.toContain('xyzzy')
+  expect(described).toContain('host/millrace')
+  expect(problemsOf({ MILLRACE_ADMIN_TOKEN: 'xyzzy', MILLRACE_DATABASE_URL: 'xyzzy' })).toEqual([
+    expect.not.stringContaining('xyzzy'),
+    expect.not.stringContaining('xyzzy'),
+  ])
+})
+
+test('private destinations are allowed embedded, and refused beside a database by URL, unless set', () => {
+  const url = { MILLRACE_DATABASE_URL: 'postgres://h/d' }
+  const set = { MILLRACE_ALLOW_PRIVATE_DESTINATIONS: 'true' }
+  expect(allowsPrivateDestinations(parseConfig({}))).toBe(true)
+  expect(allowsPrivateDestinations(parseConfig(url))).toBe(false)
+  expect(allowsPrivateDestinations(parseConfig({ ...url, ...set }))).toBe(true)
+})
