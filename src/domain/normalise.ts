@@ -1,0 +1,243 @@
+// Judges one raw call and makes it a message: ids, times, context, and the body that is stored.
+import type { Source } from './configuration.ts'
+import { clean } from './json.ts'
+import {
+  type CallType,
+  callTypes,
+  digestOf,
+  type Json,
+  type JsonObject,
+  type Message,
+} from './message.ts'
+import type { Flag, Rejection, RejectionCode } from './rejection.ts'
+import { resolveTimes, type Times } from './timestamp.ts'
+
+/** What a request says about each of its calls. */
+export type Receipt = {
+  readonly source: Source
+  /** From the path; `null` when each call names its own. */
+  readonly type: CallType | null
+  /** Epoch ms, when the last byte of the request had arrived. */
+  readonly receivedAt: number
+  readonly sentAt: Json | undefined
+  readonly retryCount: number
+  /** Merged under each call's own, first level only. */
+  readonly context: JsonObject
+  readonly integrations: JsonObject
+  readonly ip: string | null
+  readonly userAgent: string | null
+  readonly messageId: () => string
+  readonly flag: (flag: Flag) => void
+  readonly limits: CallLimits
+}
+
+export type CallLimits = {
+  /** The call's own stringified JSON, before anything is added to it. */
+  readonly callBytesMax: number
+  readonly depthMax: number
+  readonly messageIdLengthMax: number
+  /** User, anonymous, previous and group ids: longer ones could not be indexed. */
+  readonly idLengthMax: number
+}
+
+type Ids = Pick<Message, 'userId' | 'anonymousId' | 'previousId' | 'groupId'>
+
+export const normalise = (raw: Json, receipt: Receipt): Message | Rejection => {
+  if (!isObject(raw)) return { rejected: 'not_an_object', messageId: null }
+  const cleaned = clean(raw, { depthMax: receipt.limits.depthMax, flag: receipt.flag })
+  if ('rejected' in cleaned) return reject(cleaned.rejected, raw)
+  const call = cleaned.value as JsonObject
+  const type = receipt.type ?? call['type']
+  if (!isCollected(type)) return reject('unknown_type', call)
+  const ids = readIds(call, type, receipt.limits)
+  if (typeof ids === 'string') return reject(ids, call)
+  const fault = judgeFields(call, type) ?? judgeMessageId(call['messageId'], receipt.limits)
+  if (fault) return reject(fault, call)
+  const messageId = (call['messageId'] as string | null | undefined) || receipt.messageId()
+  const context = contextOf(call, receipt)
+  const times = resolveTimes(
+    {
+      receivedAt: receipt.receivedAt,
+      timestamp: call['timestamp'],
+      originalTimestamp: call['originalTimestamp'],
+      sentAt: isAbsent(call['sentAt']) ? receipt.sentAt : call['sentAt'],
+      retryCount: receipt.retryCount,
+      ignoreSentAt: context['ignoreSentAt'] === true,
+    },
+    receipt.flag,
+  )
+  const body = storedBody(call, { ...ids, type, messageId, context, times, receipt })
+  if (isTooLarge(call, body, receipt.limits.callBytesMax)) return reject('call_too_large', call)
+  const { workspaceId, id: sourceId } = receipt.source
+  return {
+    messageId,
+    digest: digestOf({ workspaceId, sourceId, messageId }),
+    type,
+    workspaceId,
+    sourceId,
+    ...ids,
+    event: type === 'track' ? (call['event'] as string) : null,
+    timestamp: times.timestamp,
+    originalTimestamp: times.originalTimestamp ?? receipt.receivedAt,
+    sentAt: times.sentAt,
+    receivedAt: receipt.receivedAt,
+    body,
+  }
+}
+
+const reject = (rejected: RejectionCode, call: JsonObject): Rejection => {
+  const messageId = call['messageId']
+  const isShown = typeof messageId === 'string' && messageId.length <= 100
+  return { rejected, messageId: isShown ? messageId : null }
+}
+
+export const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const isAbsent = (value: Json | undefined): value is null | undefined | '' =>
+  value === undefined || value === null || value === ''
+
+/** What PHP makes of an empty map. */
+const isEmptyArray = (value: Json | undefined) => Array.isArray(value) && value.length === 0
+
+const collected: ReadonlySet<unknown> = new Set(callTypes.filter((type) => type !== 'delete'))
+
+const isCollected = (type: unknown): type is CallType => collected.has(type)
+
+const readIds = (call: JsonObject, type: CallType, limits: CallLimits): Ids | RejectionCode => {
+  const userId = readId(call['userId'])
+  const anonymousId = readId(call['anonymousId'])
+  const previousId = readId(call['previousId'])
+  const groupId = readId(call['groupId'])
+  for (const id of [userId, anonymousId, previousId, groupId]) {
+    if (id === undefined) return 'id_not_string'
+    if (id !== null && id.length > limits.idLengthMax) return 'id_too_long'
+  }
+  if (userId === null && anonymousId === null) return 'no_user_anon_id'
+  if (type === 'group' && groupId === null) return 'no_group_id'
+  if (type === 'alias' && previousId === null) return 'no_previous_id'
+  if (type === 'alias' && userId === null) return 'no_user_id'
+  return { userId, anonymousId, previousId, groupId } as Ids
+}
+
+/** `null` is absent, `undefined` is not an id. Zero is an id. */
+const readId = (value: Json | undefined): string | null | undefined => {
+  if (isAbsent(value)) return null
+  if (typeof value === 'string') return value
+  return typeof value === 'number' ? String(value) : undefined
+}
+
+const judgeFields = (call: JsonObject, type: CallType): RejectionCode | null => {
+  if (type === 'track') {
+    if (isAbsent(call['event'])) return 'event_not_defined'
+    if (typeof call['event'] !== 'string') return 'event_not_string'
+  }
+  if (type === 'page' || type === 'screen') {
+    if (!isTextOrAbsent(call['name'])) return 'name_not_string'
+    if (!isTextOrAbsent(call['category'])) return 'category_not_string'
+  }
+  if (!isMapOrAbsent(call['properties'])) return 'properties_not_object'
+  if (!isMapOrAbsent(call['traits'])) return 'traits_not_object'
+  return isMapOrAbsent(call['context']) ? null : 'context_not_object'
+}
+
+const isTextOrAbsent = (value: Json | undefined) => typeof value === 'string' || isAbsent(value)
+
+const isMapOrAbsent = (value: Json | undefined) =>
+  value === undefined || value === null || isObject(value) || isEmptyArray(value)
+
+const judgeMessageId = (messageId: Json | undefined, limits: CallLimits): RejectionCode | null => {
+  if (isAbsent(messageId)) return null
+  if (typeof messageId !== 'string') return 'message_id_not_string'
+  return messageId.length > limits.messageIdLengthMax ? 'message_id_too_long' : null
+}
+
+const library = { name: 'http', version: 'v1' } as const
+
+const contextOf = (call: JsonObject, receipt: Receipt): JsonObject => {
+  const own = isObject(call['context']) ? call['context'] : {}
+  const context: Record<string, Json> = { ...receipt.context, ...own }
+  const isClient = receipt.source.class !== 'server'
+  if (receipt.ip !== null && (isClient || isDirect(context))) context['ip'] = receipt.ip
+  if (isClient && receipt.userAgent !== null && isAbsent(context['userAgent']))
+    context['userAgent'] = receipt.userAgent
+  if (isAbsent(context['library'])) context['library'] = library
+  return context
+}
+
+/** A server that lets its client through says so; what it knows of the client's address wins. */
+const isDirect = (context: JsonObject) => context['direct'] === true && isAbsent(context['ip'])
+
+type Stored = Ids & {
+  readonly type: CallType
+  readonly messageId: string
+  readonly context: JsonObject
+  readonly times: Times
+  readonly receipt: Receipt
+}
+
+/** `undefined` leaves the key out: JSON.stringify passes over it. */
+const storedBody = (call: JsonObject, stored: Stored): Uint8Array => {
+  const { times, receipt } = stored
+  const body: Record<string, Json | undefined> = {
+    ...call,
+    writeKey: undefined,
+    type: stored.type,
+    messageId: stored.messageId,
+    userId: stored.userId ?? undefined,
+    anonymousId: stored.anonymousId ?? undefined,
+    previousId: stored.previousId ?? undefined,
+    groupId: stored.groupId ?? undefined,
+    context: stored.context,
+    integrations: integrationsOf(call['integrations'], receipt),
+    timestamp: isoOf(times.timestamp),
+    originalTimestamp: isoOf(times.originalTimestamp ?? receipt.receivedAt),
+    sentAt: times.sentAt === null ? undefined : isoOf(times.sentAt),
+    receivedAt: isoOf(receipt.receivedAt),
+  }
+  for (const map of ['properties', 'traits'])
+    if (map in call) body[map] = isEmptyArray(call[map]) ? {} : (call[map] ?? undefined)
+  if ((stored.type === 'page' || stored.type === 'screen') && body['name'] === null)
+    body['name'] = undefined
+  if ((stored.type === 'page' || stored.type === 'screen') && body['category'] === null)
+    body['category'] = undefined
+  return Buffer.from(JSON.stringify(body))
+}
+
+const integrationsOf = (own: Json | undefined, receipt: Receipt): JsonObject | undefined => {
+  if (isObject(own)) return { ...receipt.integrations, ...own }
+  if (!isAbsent(own) && !isEmptyArray(own)) receipt.flag('integrations_ignored')
+  return Object.keys(receipt.integrations).length === 0 ? undefined : receipt.integrations
+}
+
+const isoOf = (instant: number) => new Date(instant).toISOString()
+
+/** Fields whose own text the stored body does not hold. */
+const replaced = [
+  'writeKey',
+  'type',
+  'timestamp',
+  'originalTimestamp',
+  'sentAt',
+  'receivedAt',
+] as const
+const shortLengthMax = 64
+/** More than the text of all replaced fields together, when each is short. */
+const replacedBytesMax = 4_096
+
+/**
+ * Measures the call's own JSON without writing it a second time wherever the stored body already
+ * proves that it is small enough.
+ */
+const isTooLarge = (call: JsonObject, body: Uint8Array, bytesMax: number) =>
+  (body.length > bytesMax - replacedBytesMax || hasLongReplaced(call)) &&
+  Buffer.byteLength(JSON.stringify(call)) > bytesMax
+
+const hasLongReplaced = (call: JsonObject) =>
+  replaced.some((field) => isLong(call[field])) ||
+  (call['integrations'] !== undefined && !isObject(call['integrations']))
+
+const isLong = (value: Json | undefined) =>
+  typeof value === 'string'
+    ? value.length > shortLengthMax
+    : typeof value === 'object' && value !== null

@@ -1,0 +1,108 @@
+// When a call happened: reads what clients write, corrects their clocks, and keeps the result sane.
+import type { Json } from './message.ts'
+import type { Flag } from './rejection.ts'
+
+export type ClaimedTimes = {
+  readonly receivedAt: number
+  readonly timestamp: Json | undefined
+  readonly originalTimestamp: Json | undefined
+  readonly sentAt: Json | undefined
+  /** The client's X-Retry-Count; 0 when it sent none. */
+  readonly retryCount: number
+  readonly ignoreSentAt: boolean
+}
+
+export type Times = {
+  readonly timestamp: number
+  /** `null` when the call brought no time of its own that can be read. */
+  readonly originalTimestamp: number | null
+  readonly sentAt: number | null
+}
+
+/** Below this a difference of clocks is noise: some clients stamp `sentAt` in whole seconds. */
+const skewMinMs = 5_000
+/** How long published clients go on retrying with the `sentAt` of their first try. */
+const retryMaxMs = 12 * 3_600_000
+const futureMaxMs = 5 * 60_000
+
+export const resolveTimes = (claimed: ClaimedTimes, flag: (flag: Flag) => void): Times => {
+  const sentAt = readInstant(claimed.sentAt)
+  if (sentAt === null && isGiven(claimed.sentAt)) flag('sent_at_unreadable')
+  const originalTimestamp = readInstant(claimed.originalTimestamp) ?? readInstant(claimed.timestamp)
+  if (originalTimestamp === null) {
+    if (isGiven(claimed.originalTimestamp) || isGiven(claimed.timestamp))
+      flag('timestamp_unreadable')
+    return { timestamp: claimed.receivedAt, originalTimestamp, sentAt }
+  }
+  const corrected = originalTimestamp + correction(claimed, sentAt, flag)
+  return { timestamp: guarded(corrected, claimed.receivedAt, flag), originalTimestamp, sentAt }
+}
+
+const correction = (claimed: ClaimedTimes, sentAt: number | null, flag: (flag: Flag) => void) => {
+  if (sentAt === null) return 0
+  const skew = claimed.receivedAt - sentAt
+  if (Math.abs(skew) < skewMinMs) return 0
+  if (claimed.retryCount >= 1 && skew > 0 && skew <= retryMaxMs) {
+    flag('skew_taken_as_delay')
+    return 0
+  }
+  if (claimed.ignoreSentAt) {
+    flag('skew_ignored')
+    return 0
+  }
+  flag('skew_corrected')
+  return skew
+}
+
+const guarded = (timestamp: number, receivedAt: number, flag: (flag: Flag) => void) => {
+  if (timestamp > receivedAt + futureMaxMs) {
+    flag('future_clamped')
+    return receivedAt
+  }
+  if (timestamp < 0) {
+    flag('timestamp_before_1970')
+    return receivedAt
+  }
+  return timestamp
+}
+
+const isGiven = (value: Json | undefined) => value !== undefined && value !== null && value !== ''
+
+/** Numbers from here on are milliseconds, below it seconds. */
+const millisecondsFrom = 1e11
+/** The years 0000 to 9999: what ISO 8601 writes with four digits. */
+const earliest = Date.parse('0000-01-01T00:00:00.000Z')
+const latest = Date.parse('9999-12-31T23:59:59.999Z')
+
+/** Epoch milliseconds of ISO 8601 (without a zone: UTC), epoch seconds or epoch milliseconds. */
+export const readInstant = (value: Json | undefined): number | null => {
+  if (typeof value === 'number') return readNumber(value)
+  if (typeof value !== 'string') return null
+  if (/^-?\d{1,16}(?:\.\d{1,9})?$/.test(value)) return readNumber(Number(value))
+  return readIso(value)
+}
+
+const readNumber = (value: number) =>
+  inRange(Math.round(Math.abs(value) >= millisecondsFrom ? value : value * 1_000))
+
+const inRange = (instant: number) => (instant >= earliest && instant <= latest ? instant : null)
+
+const iso =
+  /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(?: ?([Zz])|([+-])(\d\d):?(\d\d)?)?)?$/
+
+const readIso = (text: string): number | null => {
+  const parts = iso.exec(text)
+  if (!parts) return null
+  const [year, month, day, hour, minute, second] = parts
+    .slice(1, 7)
+    .map((part) => Number(part ?? 0))
+  const instant = new Date(0)
+  instant.setUTCFullYear(year as number, (month as number) - 1, day as number)
+  // A day that its month does not have rolls over: refuse it rather than guess.
+  if (instant.getUTCDate() !== day || instant.getUTCMonth() !== (month as number) - 1) return null
+  if ((hour as number) > 23 || (minute as number) > 59 || (second as number) > 60) return null
+  const milliseconds = Number((parts[7] ?? '').padEnd(3, '0').slice(0, 3))
+  instant.setUTCHours(hour as number, minute as number, second as number, milliseconds)
+  const offsetMinutes = Number(parts[10] ?? 0) * 60 + Number(parts[11] ?? 0)
+  return inRange(instant.getTime() - (parts[9] === '-' ? -offsetMinutes : offsetMinutes) * 60_000)
+}

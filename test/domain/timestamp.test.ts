@@ -1,0 +1,163 @@
+import { describe, expect, test } from 'vitest'
+import type { Json } from '../../src/domain/message.ts'
+import type { Flag } from '../../src/domain/rejection.ts'
+import { readInstant, resolveTimes } from '../../src/domain/timestamp.ts'
+import { noon } from '../support/receipt.ts'
+
+const at = (time: string) => Date.parse(`2026-03-01T${time}Z`)
+
+type Claimed = {
+  readonly timestamp?: Json
+  readonly originalTimestamp?: Json
+  readonly sentAt?: Json
+  readonly retryCount?: number
+  readonly ignoreSentAt?: boolean
+}
+
+const resolve = (claimed: Claimed) => {
+  const flags: Flag[] = []
+  const times = resolveTimes(
+    {
+      receivedAt: noon,
+      timestamp: undefined,
+      originalTimestamp: undefined,
+      sentAt: undefined,
+      retryCount: 0,
+      ignoreSentAt: false,
+      ...claimed,
+    },
+    (flag) => flags.push(flag),
+  )
+  return { ...times, flags }
+}
+
+describe('the time of a call received at 12:00:00.000', () => {
+  const day = '2026-03-01T'
+  test.each<[string, Claimed, number, Flag[]]>([
+    [
+      'is corrected by the skew of the client clock',
+      { timestamp: `${day}11:59:55Z`, sentAt: `${day}12:00:10Z` },
+      at('11:59:45.000'),
+      ['skew_corrected'],
+    ],
+    [
+      'is kept when the skew is below 5 s',
+      { timestamp: `${day}11:59:59Z`, sentAt: `${day}12:00:02Z` },
+      at('11:59:59.000'),
+      [],
+    ],
+    [
+      'is kept without sentAt, however old',
+      { timestamp: '2012-12-02T00:30:08.276Z' },
+      Date.parse('2012-12-02T00:30:08.276Z'),
+      [],
+    ],
+    [
+      'is clamped when it lies in the future',
+      { timestamp: '2026-03-02T12:00:00Z' },
+      noon,
+      ['future_clamped'],
+    ],
+    [
+      'is kept when a retry explains the skew',
+      { timestamp: `${day}10:00:00Z`, sentAt: `${day}10:00:00Z`, retryCount: 3 },
+      at('10:00:00.000'),
+      ['skew_taken_as_delay'],
+    ],
+    [
+      'is corrected when a retry cannot explain the skew, because it is over 12 h',
+      { timestamp: '2026-02-28T10:00:00Z', sentAt: '2026-02-28T10:00:00Z', retryCount: 3 },
+      noon,
+      ['skew_corrected'],
+    ],
+    [
+      'is corrected when a retried client clock runs ahead',
+      { timestamp: `${day}12:59:00Z`, sentAt: `${day}13:00:00Z`, retryCount: 1 },
+      at('11:59:00.000'),
+      ['skew_corrected'],
+    ],
+    [
+      'is kept when the call says to ignore sentAt',
+      { timestamp: `${day}10:00:00Z`, sentAt: `${day}11:00:00Z`, ignoreSentAt: true },
+      at('10:00:00.000'),
+      ['skew_ignored'],
+    ],
+    ['is the receipt when the call has none', {}, noon, []],
+    [
+      'is the receipt when it cannot be read',
+      { timestamp: 'soon' },
+      noon,
+      ['timestamp_unreadable'],
+    ],
+    [
+      'is the receipt when it lies before 1970',
+      { timestamp: '1969-12-31' },
+      noon,
+      ['timestamp_before_1970'],
+    ],
+    [
+      'is uncorrected when sentAt cannot be read',
+      { timestamp: `${day}10:00:00Z`, sentAt: 'x' },
+      at('10:00:00.000'),
+      ['sent_at_unreadable'],
+    ],
+    [
+      'comes from originalTimestamp before timestamp',
+      { timestamp: `${day}09:00:00Z`, originalTimestamp: `${day}10:00:00Z` },
+      at('10:00:00.000'),
+      [],
+    ],
+    [
+      'stays five minutes ahead at most',
+      { timestamp: `${day}12:05:00.000Z` },
+      at('12:05:00.000'),
+      [],
+    ],
+    [
+      'is clamped one millisecond later',
+      { timestamp: `${day}12:05:00.001Z` },
+      noon,
+      ['future_clamped'],
+    ],
+  ])('%s', (_name, ...[claimed, timestamp, flags]) => {
+    const times = resolve(claimed)
+    expect([times.timestamp, times.flags]).toEqual([timestamp, flags])
+  })
+
+  test('a historical call sent now stays what it was to within the skew', () => {
+    const times = resolve({ timestamp: '2012-12-02T00:30:08.276Z', sentAt: `${day}11:59:50Z` })
+    expect(times.timestamp).toBe(Date.parse('2012-12-02T00:30:18.276Z'))
+  })
+})
+
+describe('an instant', () => {
+  test.each<[Json, string | null]>([
+    ['2026-03-01T12:00:00.123Z', '2026-03-01T12:00:00.123Z'],
+    ['2026-03-01T12:00:00.123456+02:00', '2026-03-01T10:00:00.123Z'],
+    ['2026-03-01T12:00:00-0530', '2026-03-01T17:30:00.000Z'],
+    ['2026-03-01T12:00:00+01', '2026-03-01T11:00:00.000Z'],
+    ['2026-03-01T12:00:00', '2026-03-01T12:00:00.000Z'],
+    ['2026-03-01 12:00', '2026-03-01T12:00:00.000Z'],
+    ['2026-03-01', '2026-03-01T00:00:00.000Z'],
+    [1_772_366_400, '2026-03-01T12:00:00.000Z'],
+    [1_772_366_400.5, '2026-03-01T12:00:00.500Z'],
+    ['1772366400', '2026-03-01T12:00:00.000Z'],
+    [1_772_366_400_123, '2026-03-01T12:00:00.123Z'],
+    ['1772366400123', '2026-03-01T12:00:00.123Z'],
+    [99_999_999_999, '5138-11-16T09:46:39.000Z'],
+    [100_000_000_000, '1973-03-03T09:46:40.000Z'],
+    ['2024-02-29', '2024-02-29T00:00:00.000Z'],
+    ['2026-02-29', null],
+    ['2026-13-01', null],
+    ['2026-03-01T24:00:00Z', null],
+    ['9999-12-31T23:59:59-12:00', null],
+    [1e300, null],
+    ['yesterday', null],
+    ['', null],
+    [true, null],
+    [null, null],
+    [{}, null],
+  ])('%j reads as %s', (written, instant) => {
+    expect(readInstant(written)).toBe(instant === null ? null : Date.parse(instant))
+  })
+})
