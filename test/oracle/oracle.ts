@@ -3,8 +3,8 @@
 // shares no code with the engine it checks.
 //
 // Cost: `evaluate` is users × leaves × calls of a user, from nothing, for one instant. `history` is
-// that for every instant, users × instants × leaves × calls of a user: some seconds for 23,570 users
-// of 3 calls at 4,370 instants. Neither skips an instant because nothing could have changed.
+// that for every instant, users × instants × leaves × calls of a user: some 20 s for 3 audiences of
+// 23,570 users of 3 calls at 4,370 instants. Neither skips an instant because nothing could have changed.
 import { type Call, type Person, peopleOf } from './people.ts'
 import { type Comparison, compares, type Json, valueAt } from './values.ts'
 
@@ -171,12 +171,12 @@ export const history = (
     for (const { key, condition } of audiences) {
       const judge = judgeOf(condition, person.calls)
       let before = false
-      for (const [index, at] of instants.entries()) {
+      instants.forEach((at, index) => {
         const member = isSeen(person, at) && judge(at)
         if (member !== before)
           told[index]?.push({ userId: person.userId as string, audience: key, member })
         before = member
-      }
+      })
     }
   return told
 }
