@@ -54,6 +54,15 @@ export const configSchema = Type.Object({
     reading: 'text',
     description: 'a directory',
   }),
+  /** Addresses and networks whose X-Forwarded-For names the client. */
+  trustedProxies: setting(
+    Type.Array(Type.String({ pattern: '^[0-9A-Fa-f:.]+(/\\d{1,3})?$' }), { default: [] }),
+    {
+      variable: 'MILLRACE_TRUSTED_PROXIES',
+      reading: 'list',
+      description: 'a list of addresses or networks like 10.0.0.0/8, separated by commas',
+    },
+  ),
   databaseUrl: setting(orNull(Type.String({ pattern: '^postgres(ql)?://' })), {
     variable: 'MILLRACE_DATABASE_URL',
     reading: 'text',
@@ -105,11 +114,14 @@ export const configSchema = Type.Object({
     reading: 'text',
     description: 'a file as `millrace apply` takes it',
   }),
-  region: setting(Type.Union([Type.Literal('oregon'), Type.Literal('dublin')], { default: 'oregon' }), {
-    variable: 'MILLRACE_REGION',
-    reading: 'text',
-    description: 'oregon or dublin',
-  }),
+  region: setting(
+    Type.Union([Type.Literal('oregon'), Type.Literal('dublin')], { default: 'oregon' }),
+    {
+      variable: 'MILLRACE_REGION',
+      reading: 'text',
+      description: 'oregon or dublin',
+    },
+  ),
   /** `null`: allowed on the embedded default, refused where the database is given by URL. */
   allowPrivateDestinations: setting(orNull(Type.Boolean()), {
     variable: 'MILLRACE_ALLOW_PRIVATE_DESTINATIONS',

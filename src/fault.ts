@@ -10,6 +10,7 @@ export const faultCodes = [
   'log_unavailable',
   'migration_changed',
   'migration_newer',
+  'port_taken',
   'position_lost',
   'post_closed',
   'schema_incompatible',

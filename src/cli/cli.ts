@@ -54,7 +54,9 @@ const printHelp = async (terminal: Terminal) => {
     terminal.out(`  millrace ${command.name.padEnd(14)} ${command.summary}`)
   }
   terminal.out('')
-  terminal.out('"millrace COMMAND --help" shows its options. Settings are MILLRACE_ variables: see README.md.')
+  terminal.out(
+    '"millrace COMMAND --help" shows its options. Settings are MILLRACE_ variables: see README.md.',
+  )
   return 0
 }
 
@@ -104,6 +106,7 @@ const runCommand = async (command: Command, invocation: Invocation & Parsed): Pr
       values: invocation.values,
       positionals: invocation.positionals,
       config,
+      configWith: (variables) => parseConfig({ ...invocation.env, ...variables }),
       terminal,
       database: async () => {
         const logger = openLogger({ level: 'warn', pretty: terminal.isTTY })

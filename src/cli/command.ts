@@ -1,6 +1,6 @@
 // What a command of the CLI is: a file src/cli/<name>.ts exports `command: Command`; cli.ts dispatches to it.
 import type { ParseArgsOptionsConfig } from 'node:util'
-import type { Config } from '../config.ts'
+import type { Config, Environment } from '../config.ts'
 import type { Pool } from '../postgres/sql.ts'
 
 export type Command = {
@@ -22,6 +22,8 @@ export type Call = {
   readonly values: Readonly<Record<string, unknown>>
   readonly positionals: readonly string[]
   readonly config: Config
+  /** The configuration as if these variables had been set too. */
+  configWith(variables: Environment): Config
   readonly terminal: Terminal
   /**
    * The migrated database: MILLRACE_DATABASE_URL, else the embedded one of a running Millrace on this data

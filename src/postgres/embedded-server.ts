@@ -77,7 +77,10 @@ export const startServer = async (options: Options): Promise<Started> => {
     await clearCluster(cluster)
     const { server, log } = await spawnServer(options)
     const outcome = await ready(server, log)
-    if (outcome === 'ready') return { server, done: ended(server, log) }
+    if (outcome === 'ready') {
+      stopAtExit(server)
+      return { server, done: ended(server, log) }
+    }
     const contested = /already exists|still in use/.test(log.tail())
     if (!contested || performance.now() > deadline)
       throw failed(`Postgres does not start on ${cluster}: ${log.tail() || outcome}`)
@@ -130,6 +133,13 @@ const ended = (server: ChildProcess, log: ServerLog): Promise<void> =>
   })
 
 const stopping = new WeakSet<ChildProcess>()
+
+/** A process that ends without stopping it, by a bug or in a hurry, leaves no server behind. */
+const stopAtExit = (server: ChildProcess) => {
+  const hook = () => server.kill('SIGINT')
+  process.once('exit', hook)
+  server.once('exit', () => process.off('exit', hook))
+}
 
 /** Fast shutdown; if that hangs, an immediate one, from which Postgres recovers at the next start. */
 export const stopServer = async ({ server, done }: Started): Promise<void> => {

@@ -1,0 +1,75 @@
+// Tells the other processes that this one lives and which configuration it has taken up.
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import type { Clock, Running } from '../running.ts'
+import type { Sql } from './sql.ts'
+
+export const heartbeatLimits = {
+  beatEveryMs: 2_000,
+  /** Rows not renewed for this long are removed. */
+  expireAfterMs: 60_000,
+}
+
+type Deps = {
+  readonly sql: Sql
+  readonly clock: Clock
+  readonly version: string
+  readonly roles: readonly string[]
+  readonly configurationVersion: () => bigint
+  /** A beat was not written; the next one follows. */
+  readonly onError: (error: unknown) => void
+  readonly limits?: Partial<typeof heartbeatLimits>
+}
+
+export const startHeartbeat = async (deps: Deps): Promise<Running> => {
+  const limits = { ...heartbeatLimits, ...deps.limits }
+  const id = randomUUID()
+  const startedAt = deps.clock()
+  await beat(deps, { id, startedAt, expireAfterMs: limits.expireAfterMs })
+  let inHand: Promise<void> = Promise.resolve()
+  const timer = setInterval(() => {
+    inHand = inHand
+      .then(() => beat(deps, { id, startedAt, expireAfterMs: limits.expireAfterMs }))
+      .catch(deps.onError)
+  }, limits.beatEveryMs)
+  const { promise: done, resolve } = Promise.withResolvers<void>()
+  const end = async () => {
+    clearInterval(timer)
+    await inHand
+    await deps.sql.query('delete from process where id = $1', [id]).catch(deps.onError)
+    resolve()
+  }
+  let ending: Promise<void> | null = null
+  return {
+    done,
+    stop: () => {
+      ending ??= end()
+      return ending
+    },
+  }
+}
+
+type Beat = { readonly id: string; readonly startedAt: Date; readonly expireAfterMs: number }
+
+const beat = async (deps: Deps, { id, startedAt, expireAfterMs }: Beat): Promise<void> => {
+  const at = deps.clock()
+  await deps.sql.query(
+    `insert into process (id, host, pid, version, roles, configuration_version, started_at, beat_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8)
+     on conflict (id) do update
+        set configuration_version = excluded.configuration_version, beat_at = excluded.beat_at`,
+    [
+      id,
+      hostname(),
+      process.pid,
+      deps.version,
+      deps.roles,
+      String(deps.configurationVersion()),
+      startedAt,
+      at,
+    ],
+  )
+  await deps.sql.query('delete from process where beat_at < $1', [
+    new Date(at.getTime() - expireAfterMs),
+  ])
+}

@@ -1,0 +1,60 @@
+// Watches the parts of a process: they stop in one order, and the death of one ends them all.
+import type { Logger } from './logger.ts'
+import type { Running } from './running.ts'
+
+export type Part = { readonly name: string; readonly running: Running }
+
+/** `parts` in the order they stop. `done` rejects with the first part's death, once all have stopped. */
+export const supervise = (parts: readonly Part[], logger: Logger): Running => {
+  const { promise: done, resolve, reject } = Promise.withResolvers<void>()
+  // Whoever starts a process may look at `done` only after the start.
+  done.catch(() => undefined)
+  let ending = false
+  let death: { readonly error: unknown } | null = null
+  const end = async () => {
+    for (const { name, running } of parts) {
+      const began = performance.now()
+      try {
+        await running.stop()
+        logger.debug(
+          { part: name, durationMs: Math.round(performance.now() - began) },
+          'part.stopped',
+        )
+      } catch (error) {
+        // The rest must stop all the same; the error is told by `done`.
+        logger.error({ part: name, err: error }, 'part.failed')
+        death ??= { error }
+      }
+    }
+    if (death) reject(death.error)
+    else resolve()
+  }
+  const stop = () => {
+    if (!ending) void end()
+    ending = true
+    return done
+  }
+  for (const { name, running } of parts)
+    running.done.catch((error: unknown) => {
+      if (death) return
+      death = { error }
+      logger.error({ part: name, err: error }, 'part.died')
+      stop().catch(() => undefined)
+    })
+  return { stop, done }
+}
+
+/** A thing that only has to be closed, as a part. */
+export const closing = (
+  name: string,
+  close: () => Promise<unknown>,
+  died?: Promise<void>,
+): Part => ({
+  name,
+  running: {
+    stop: async () => {
+      await close()
+    },
+    done: died ?? new Promise(() => undefined),
+  },
+})
