@@ -41,10 +41,12 @@ export const openApp = (deps: Deps, options: AppOptions): FastifyInstance => {
   // The body is read in `receive`, whatever its type is called.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
-  app.addHook('onRequest', (request, reply, done) => {
+  app.addHook('onRequest', (request, _reply, done) => {
     request.raw.headers['content-type'] = 'application/json'
-    if (options.isStopping()) reply.header('connection', 'close')
     done()
+  })
+  app.addHook('onSend', async (_request, reply) => {
+    if (options.isStopping()) reply.header('connection', 'close')
   })
   app.setNotFoundHandler((request, reply) => answerUnknown(request, reply))
   app.setErrorHandler((error, _request, reply) => {

@@ -59,9 +59,12 @@ export const startCollect = async (deps: CollectDeps): Promise<Collect> => {
   app.server.on('error', reject)
   const drain = async () => {
     // A client that never finishes its request must not hold up the process.
-    const timer = setTimeout(() => app.server.closeAllConnections(), limits.drainMsMax)
+    const deadline = setTimeout(() => app.server.closeAllConnections(), limits.drainMsMax)
+    // A connection may fall idle only after closing began, when its client sent more than we read.
+    const idle = setInterval(() => app.server.closeIdleConnections(), 50)
     await app.close()
-    clearTimeout(timer)
+    clearTimeout(deadline)
+    clearInterval(idle)
     deps.logger.info('collect.stopped')
     resolve()
   }
