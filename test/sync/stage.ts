@@ -1,8 +1,8 @@
 // A sync stage on a real Postgres and a log in memory, with memberships written by hand.
 import pino from 'pino'
 import type { Outbound } from '../../src/domain/message.ts'
-import { partitionOf } from '../../src/domain/partition.ts'
-import type { Appender, Codec, Recorded, Source, Topic } from '../../src/log/log.ts'
+import type { Codec, Topic } from '../../src/log/log.ts'
+import { type MemoryLog, memoryLog } from '../../src/log/memory.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
 import type { Running } from '../../src/running.ts'
 import { startSync } from '../../src/sync/sync.ts'
@@ -11,36 +11,6 @@ import { aDestination, aLive, anAudience, type TestLive } from '../support/confi
 
 export const partitions = 4
 export const start = new Date('2024-03-01T00:00:00.000Z')
-
-/** Just what the stage needs of a log: what was appended, in order, and when it may be seen. */
-export type ArrayLog = Appender & Source & { readonly entries: Record<Topic, Recorded[][]> }
-
-export const arrayLog = (): ArrayLog => {
-  const lanes = () => Array.from({ length: partitions }, (): Recorded[] => [])
-  const entries = { calls: lanes(), 'calls.import': lanes(), outbound: lanes() }
-  const lane = (topic: Topic, partition: number) => entries[topic][partition] as Recorded[]
-  return {
-    entries,
-    append: async (topic, added) =>
-      added.map((entry) => {
-        const partition = partitionOf(entry.key, partitions)
-        const offset = BigInt(lane(topic, partition).length)
-        lane(topic, partition).push({ offset, ...entry })
-        return { partition, offset }
-      }),
-    bounds: async (topic) =>
-      entries[topic].map(({ length }) => ({ start: 0n, end: BigInt(length) })),
-    read: async function* ({ topic, partition, from, until }) {
-      const found = lane(topic, partition).slice(Number(from), Number(until))
-      if (found.length > 0) yield { from, next: until, entries: found }
-    },
-    offsetsAt: async (topic) => entries[topic].map(() => 0n),
-    join: () => {
-      throw new Error('the sync stage joins no group')
-    },
-    close: async () => undefined,
-  }
-}
 
 export const jsonCodec: Codec<Outbound> = {
   encode: (record) =>
@@ -54,38 +24,32 @@ export const jsonCodec: Codec<Outbound> = {
 
 export type World = {
   readonly pool: Pool
-  readonly log: ArrayLog
+  readonly log: MemoryLog
   readonly live: TestLive
   readonly clock: () => Date
   advance(ms: number): void
   /** Starts one more process of the stage; `over` replaces what it sees of the world. */
   start(over?: Partial<Parameters<typeof startSync>[0]>): Running
   stopAll(): Promise<void>
+  append(topic: Topic, keys: readonly string[]): Promise<void>
   /** Decoded, by partition and offset. */
-  outbound(): readonly Outbound[]
+  outbound(): Promise<readonly Outbound[]>
 }
 
 export const noSweep: SweepDue = async () => 0
 
-// EARLY
-const early = `
-create table if not exists membership(audience_id int, shard smallint, user_key bigint, user_id text null, cur boolean not null, synced boolean not null, entered_at timestamptz null, primary key (audience_id, user_key));
-create index if not exists membership_dirty on membership (shard, audience_id, user_key) where cur is distinct from synced and user_id is not null;
-create table if not exists ustate(user_key bigint primary key, shard smallint, due timestamptz null);
-create index if not exists ustate_due on ustate (shard, due) where due is not null;
-create table if not exists audience_state(audience_id int primary key, version int, state text, live_at timestamptz);`
-// EARLY END
 export const openWorld = async (pool: Pool): Promise<World> => {
-  await pool.query(early)
   await pool.query(`truncate membership, ustate, audience_state, position, sync_run, sync_chunk,
     sync_schedule, outbox restart identity`)
   await pool.query('update outbox_shard set seq = 0')
   await pool.query('update relay set epoch = 0, bounds = null')
-  const log = arrayLog()
   const live = aLive({ destinations: [aDestination()], audiences: [anAudience()] })
   const running = new Set<Running>()
   let now = start.getTime()
   const clock = () => new Date(now)
+  const counts = { calls: partitions, 'calls.import': partitions, outbound: partitions }
+  const log = memoryLog({ partitions: counts, clock })
+  const [source, appender] = [log.source(), log.appender()]
   const logger = pino({ level: process.env['TEST_LOG'] ?? 'silent' })
   return {
     pool,
@@ -97,7 +61,7 @@ export const openWorld = async (pool: Pool): Promise<World> => {
     },
     start: (over = {}) => {
       const codecs = { outbound: jsonCodec }
-      const deps = { source: log, appender: log, codecs, pool, live, clock, logger }
+      const deps = { source, appender, codecs, pool, live, clock, logger }
       const stage = startSync({ ...deps, sweepDue: noSweep, limits: { standbyMs: 20 }, ...over })
       running.add(stage)
       return stage
@@ -106,10 +70,21 @@ export const openWorld = async (pool: Pool): Promise<World> => {
       await Promise.allSettled([...running].map((stage) => stage.stop()))
       running.clear()
     },
-    outbound: () =>
-      log.entries.outbound.flatMap(
-        (lane) => jsonCodec.decode(lane.map(({ value }) => value)) as readonly Outbound[],
-      ),
+    append: async (topic, keys) => {
+      await appender.append(
+        topic,
+        keys.map((key) => ({ key, value: Buffer.from(key) })),
+      )
+    },
+    outbound: async () => {
+      const found: Outbound[] = []
+      for (const [partition, { start: from, end: until }] of (
+        await source.bounds('outbound')
+      ).entries())
+        for await (const batch of source.read({ topic: 'outbound', partition, from, until }))
+          found.push(...(await jsonCodec.decode(batch.entries.map(({ value }) => value))))
+      return found
+    },
   }
 }
 
@@ -142,8 +117,9 @@ export const setMembers = async (pool: Pool, keys: readonly number[]) => {
 
 export const goLive = async (pool: Pool, audienceId = 1, version = 1) => {
   await pool.query(
-    `insert into audience_state (audience_id, version, state, live_at)
-     values ($1, $2, 'live', $3) on conflict (audience_id) do update set version = $2, state = 'live'`,
+    `insert into audience_state
+       (audience_id, workspace_id, version, state, live_at, condition, definition)
+     values ($1, 1, $2, 'live', $3, '{}', '') on conflict (audience_id) do update set version = $2, state = 'live'`,
     [audienceId, version, start],
   )
 }
