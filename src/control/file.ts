@@ -21,7 +21,8 @@ export const checkFile = (value: unknown): Read => {
 
 type Parsed = { readonly value: unknown } | { readonly problems: readonly Problem[] }
 
-const parseText = (text: string): Parsed => {
+/** Text to a value of any form. */
+export const parseText = (text: string): Parsed => {
   if (/^\s*[{[]/.test(text)) {
     try {
       return { value: JSON.parse(text) }

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { Configuration, Live } from '../domain/configuration.ts'
 import type { Pool } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
-import { findVersion, loadState, type State } from './state.ts'
+import { findVersion, readState, type State } from './state.ts'
 
 type Deps = {
   readonly pool: Pool
@@ -85,10 +85,8 @@ const once = (work: () => Promise<void>) => {
   }
 }
 
-export const loadConfiguration = (pool: Pool): Promise<Configuration> =>
-  pool.transaction(async (tx) => configurationOf(await loadState(tx)), {
-    isolation: 'repeatable read',
-  })
+export const loadConfiguration = async (pool: Pool): Promise<Configuration> =>
+  configurationOf(await readState(pool))
 
 const configurationOf = (state: State): Configuration => {
   const sources = [...state.sources.values()].map(({ secretKeyHash: _, ...source }) => source)

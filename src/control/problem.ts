@@ -2,6 +2,7 @@
 
 /** Every code and the HTTP status it is answered with; `docs/admin-api.md` documents each one. */
 export const problemStatus = {
+  audience_unknown: 400,
   condition_invalid: 400,
   destination_unknown: 400,
   field_invalid: 400,

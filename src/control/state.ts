@@ -1,7 +1,7 @@
 // The configuration as Postgres holds it, read in one go: what snapshots, checks and apply start from.
 import type { Audience, Destination, Source, Webhook, Workspace } from '../domain/configuration.ts'
 import type { JsonObject } from '../domain/message.ts'
-import type { Sql } from '../postgres/sql.ts'
+import type { Pool, Sql } from '../postgres/sql.ts'
 
 /** Mutable on purpose: a saver enters what it wrote, so that the next check sees it. */
 export type State = {
@@ -38,6 +38,10 @@ export const loadState = async (sql: Sql): Promise<State> => ({
   audiences: byId(await loadAudiences(sql)),
   audienceKeys: await loadAudienceKeys(sql),
 })
+
+/** Everything as of one moment. */
+export const readState = (pool: Pool): Promise<State> =>
+  pool.transaction(loadState, { isolation: 'repeatable read' })
 
 const byId = <T extends { readonly id: number }>(rows: readonly T[]): Map<number, T> =>
   new Map(rows.map((row) => [row.id, row]))

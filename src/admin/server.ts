@@ -1,0 +1,164 @@
+// The HTTP server of the admin API: authenticates, hands over to the routes, answers every failure in one form.
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from 'fastify'
+import { parseText } from '../control/file.ts'
+import { sqlState } from '../postgres/sql.ts'
+import { type Answer, failure, refusal } from './answer.ts'
+import { authenticate } from './authenticate.ts'
+import { type AdminDeps, adminLimits } from './deps.ts'
+import type { Actor, Route } from './route.ts'
+
+declare module 'fastify' {
+  // biome-ignore lint/style/useConsistentTypeDefinitions: merging into Fastify's type needs an interface
+  interface FastifyRequest {
+    actor: Actor | null
+  }
+}
+
+export const buildServer = (
+  deps: AdminDeps,
+  routes: readonly Route[],
+  stopping: AbortSignal,
+): FastifyInstance => {
+  const { bodyBytesMax } = { ...adminLimits, ...deps.limits }
+  const app = Fastify({
+    loggerInstance: deps.logger as FastifyBaseLogger,
+    disableRequestLogging: true,
+    bodyLimit: bodyBytesMax,
+    exposeHeadRoutes: false,
+    forceCloseConnections: 'idle',
+    routerOptions: { maxParamLength: 1_024 },
+  })
+  app.decorateRequest('actor', null)
+  app.addHook('onResponse', async (request, reply) => logAnswer(deps, request, reply))
+  app.setErrorHandler((error, request, reply) => send(reply, answerOf(deps, error, request)))
+  app.setNotFoundHandler((request, reply) =>
+    send(reply, failure('not_found', `there is no ${request.method} ${request.url.split('?')[0]}`)),
+  )
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, readJson)
+  const yamlRoutes = routes.filter(({ yaml }) => yaml === true)
+  for (const route of routes)
+    if (!yamlRoutes.includes(route)) addRoute(app, deps, { route, stopping })
+  app.register(async (scope) => {
+    scope.addContentTypeParser(
+      ['application/yaml', 'application/x-yaml', 'text/yaml'],
+      { parseAs: 'string' },
+      readYaml,
+    )
+    for (const route of yamlRoutes) addRoute(scope, deps, { route, stopping })
+  })
+  return app
+}
+
+type Added = { readonly route: Route; readonly stopping: AbortSignal }
+
+const addRoute = (app: FastifyInstance, deps: AdminDeps, { route, stopping }: Added): void => {
+  app.route({
+    method: route.method,
+    url: route.path,
+    // Before the body is read: nobody unknown makes us parse.
+    onRequest: async (request, reply) => {
+      if (route.access === 'open') return
+      const who = await authenticate(deps, request.headers.authorization, route.access)
+      if ('refused' in who) return send(reply, who.refused)
+      request.actor = who.actor
+    },
+    handler: async (request, reply) => {
+      const gone = new AbortController()
+      const leave = () => gone.abort()
+      request.raw.socket.once('close', leave)
+      const answer = await route
+        .answer({
+          params: request.params,
+          query: request.query,
+          body: request.body,
+          actor: request.actor,
+          signal: AbortSignal.any([gone.signal, stopping]),
+        })
+        .finally(() => request.raw.socket.off('close', leave))
+      return send(reply, answer)
+    },
+  })
+}
+
+const send = (reply: FastifyReply, answer: Answer): FastifyReply => {
+  reply.code(answer.status).header('cache-control', 'no-store')
+  if (answer.status === 401) reply.header('www-authenticate', 'Bearer')
+  if (answer.contentType !== undefined)
+    return reply.header('content-type', answer.contentType).send(answer.body)
+  if (answer.body === undefined) return reply.send()
+  return reply
+    .header('content-type', 'application/json; charset=utf-8')
+    .send(JSON.stringify(answer.body))
+}
+
+const readJson = async (_request: FastifyRequest, text: string | Buffer): Promise<unknown> => {
+  const body = String(text)
+  if (body === '') return undefined
+  try {
+    return JSON.parse(body)
+  } catch (error) {
+    throw refusing(
+      failure('json_invalid', `the body is no valid JSON: ${(error as Error).message}`),
+    )
+  }
+}
+
+const readYaml = async (_request: FastifyRequest, text: string | Buffer): Promise<unknown> => {
+  const parsed = parseText(String(text))
+  if ('problems' in parsed) throw refusing(refusal(parsed.problems))
+  return parsed.value
+}
+
+/** A parser can only throw: the answer travels on the error. */
+const refusing = (answer: Answer): Error => Object.assign(new Error('refused'), { answer })
+
+const answerOf = (deps: AdminDeps, error: unknown, request: FastifyRequest): Answer => {
+  const { answer, code, statusCode } = error as Partial<Record<string, unknown>>
+  if (answer) return answer as Answer
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
+    return failure('body_too_large', 'the body is larger than 4 MiB')
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
+    return failure('media_type_unsupported', 'send the body as application/json')
+  if (isUnavailable(error)) {
+    deps.logger.warn({ err: error, route: request.routeOptions.url }, 'request.failed')
+    return failure('database_unavailable', 'Postgres does not answer: try again')
+  }
+  if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500)
+    return failure('request_invalid', (error as Error).message)
+  deps.logger.error({ err: error, route: request.routeOptions.url }, 'request.failed')
+  return failure('internal', 'this failed; the log says why')
+}
+
+/** The connection failed, not the statement: classes 08 and 57P, and what has no SQLSTATE at all. */
+const isUnavailable = (error: unknown): boolean => {
+  const state = sqlState(error)
+  if (state !== null) return state.startsWith('08') || state.startsWith('57P') || state === '53300'
+  const { code, message } = error as { code?: unknown; message?: unknown }
+  return (
+    (typeof code === 'string' && /^E(CONN|PIPE|HOST|TIMEDOUT|NOTFOUND|AI_AGAIN)/.test(code)) ||
+    (typeof message === 'string' &&
+      /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered)/.test(
+        message,
+      ))
+  )
+}
+
+const logAnswer = (deps: AdminDeps, request: FastifyRequest, reply: FastifyReply): void => {
+  const level = request.method === 'GET' ? 'debug' : 'info'
+  deps.logger[level](
+    {
+      method: request.method,
+      route: request.routeOptions.url ?? null,
+      status: reply.statusCode,
+      durationMs: Math.round(reply.elapsedTime),
+      actor: request.actor?.name ?? null,
+    },
+    'request.answered',
+  )
+}

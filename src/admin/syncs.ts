@@ -1,0 +1,138 @@
+// Routes that run a sync now: answered when its messages are appended, or at once when nobody waits.
+import Type from 'typebox'
+import { insertAudit } from '../control/audit.ts'
+import { readState } from '../control/state.ts'
+import { type Answer, accepted, failure, notFound, ok, refusal } from './answer.ts'
+import { type AdminDeps, adminLimits, type SyncRun } from './deps.ts'
+import { type Actor, type Route, route } from './route.ts'
+import { dateTime, idParams, named, nullable } from './views.ts'
+
+const SyncView = named('Sync', {
+  id: Type.Integer({ minimum: 1 }),
+  state: Type.Union([
+    Type.Literal('requested'),
+    Type.Literal('running'),
+    Type.Literal('finished'),
+    Type.Literal('failed'),
+  ]),
+  startedAt: nullable(dateTime),
+  finishedAt: nullable(dateTime),
+  emitted: Type.Integer({ minimum: 0, description: 'Messages decided so far.' }),
+})
+
+const syncView = ({ id, state, startedAt, finishedAt, emitted }: SyncRun) => ({
+  id,
+  state,
+  startedAt,
+  finishedAt,
+  emitted,
+})
+
+const waitQuery = Type.Object(
+  {
+    wait: Type.Optional(
+      Type.Boolean({ description: 'false answers 202 at once; ask GET /admin/v1/syncs/{id}.' }),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+const answers = {
+  200: { description: 'Every message of the run is appended.', schema: SyncView },
+  202: { description: 'The run goes on.', schema: SyncView },
+}
+
+export const syncRoutes = (deps: AdminDeps): readonly Route[] => [
+  route({
+    method: 'POST',
+    path: '/admin/v1/audiences/:id/sync',
+    operation: 'syncAudience',
+    summary: 'Sync one audience now',
+    access: 'admin',
+    params: idParams,
+    query: waitQuery,
+    answers,
+    handle: async ({ params, query, actor, signal }) => {
+      const { audiences } = await readState(deps.pool)
+      if (!audiences.has(params.id)) return notFound(`audience ${params.id}`)
+      return runSync(deps, [params.id], { actor, signal, waits: query.wait ?? true })
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/admin/v1/sync',
+    operation: 'sync',
+    summary: 'Sync the audiences given, or all, now',
+    access: 'admin',
+    query: waitQuery,
+    body: Type.Object(
+      { audienceIds: Type.Optional(Type.Array(Type.Integer({ minimum: 1 }))) },
+      { additionalProperties: false },
+    ),
+    bodyOptional: true,
+    answers,
+    handle: async ({ query, body, actor, signal }) => {
+      const { audiences } = await readState(deps.pool)
+      const audienceIds = body.audienceIds ?? [...audiences.keys()]
+      const unknown = audienceIds.filter((id) => !audiences.has(id))
+      if (unknown.length > 0 || audienceIds.length === 0)
+        return refusal([
+          {
+            code: 'audience_unknown',
+            path: '/audienceIds',
+            message:
+              unknown.length > 0
+                ? `there is no audience ${unknown.join(', ')}`
+                : 'there is no audience to sync',
+          },
+        ])
+      return runSync(deps, audienceIds, { actor, signal, waits: query.wait ?? true })
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/admin/v1/syncs/:id',
+    operation: 'getSync',
+    summary: 'How a sync that was asked for goes',
+    access: 'viewer',
+    params: idParams,
+    answers: { 200: { description: 'The run.', schema: SyncView } },
+    handle: async ({ params }) => {
+      const run = await deps.findSyncRun(deps.pool, params.id)
+      return run ? ok(syncView(run)) : notFound(`sync ${params.id}`)
+    },
+  }),
+]
+
+type Asking = { readonly actor: Actor; readonly signal: AbortSignal; readonly waits: boolean }
+
+const runSync = async (
+  deps: AdminDeps,
+  audienceIds: readonly number[],
+  { actor, signal, waits }: Asking,
+): Promise<Answer> => {
+  const id = await deps.pool.transaction(async (tx) => {
+    await insertAudit(tx, [
+      {
+        actor: actor.name,
+        action: 'requested',
+        kind: 'sync',
+        entityId: null,
+        name: 'sync',
+        changes: { audienceIds: { to: audienceIds } },
+      },
+    ])
+    return deps.requestSync(tx, { audienceIds, at: deps.clock() })
+  })
+  const { syncPollMs, syncWaitMsMax } = { ...adminLimits, ...deps.limits }
+  const endsAt = performance.now() + (waits ? syncWaitMsMax : 0)
+  for (;;) {
+    const run = await deps.findSyncRun(deps.pool, id)
+    if (!run) return failure('internal', `sync ${id} has vanished`)
+    if (run.state === 'finished') return ok(syncView(run))
+    if (run.state === 'failed')
+      return failure('sync_failed', `sync ${id} failed: ${run.reason ?? 'no reason is known'}`)
+    if (performance.now() >= endsAt || signal.aborted) return accepted(syncView(run))
+    await new Promise((resolve) => setTimeout(resolve, syncPollMs))
+  }
+}
