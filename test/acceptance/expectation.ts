@@ -1,0 +1,66 @@
+// What the acceptance asks for: three audiences over purchases, and what the naive evaluator says of them.
+import { type Audience, history, type Told } from '../oracle/oracle.ts'
+import type { Call } from '../oracle/people.ts'
+import { firstDay, type Purchase } from './purchases.ts'
+
+export const stepMs = 3 * 3_600_000
+
+/** Every third hour of the data's eighteen months. */
+export const everyInstant = (): readonly number[] =>
+  Array.from({ length: 546 * 8 + 1 }, (_, at) => firstDay + at * stepMs)
+
+const order = { name: 'Order Completed' }
+
+export const audiences = [
+  {
+    name: 'Repeat Buyers',
+    key: 'repeat_buyers',
+    condition: { event: { ...order, window: { last: '90d' } }, count: { op: 'gte', value: 2 } },
+  },
+  {
+    name: 'One And Gone',
+    key: 'one_and_gone',
+    condition: {
+      all: [
+        { event: order, count: { op: 'eq', value: 1 } },
+        { event: { ...order, window: { last: '180d' } }, count: { op: 'eq', value: 0 } },
+      ],
+    },
+  },
+  {
+    name: 'Big Order Ever',
+    key: 'big_order_ever',
+    condition: {
+      event: { ...order, where: { prop: 'price', op: 'gte', value: 100 } },
+      count: { op: 'gte', value: 1 },
+    },
+  },
+] as const satisfies readonly (Audience & { readonly name: string })[]
+
+export const messageIdOf = ({ row }: Purchase): string => `purchase-${row}`
+
+/** By instant, what its sync must say; purchases are received at the first instant not before them. */
+export const expectedMessages = (
+  purchases: readonly Purchase[],
+  instants: readonly number[],
+): readonly (readonly string[])[] => {
+  const log = purchases.map(
+    (purchase): Call => ({
+      type: 'track',
+      messageId: messageIdOf(purchase),
+      userId: purchase.customer,
+      anonymousId: null,
+      previousId: null,
+      event: 'Order Completed',
+      properties: { price: purchase.price, quantity: purchase.quantity },
+      traits: {},
+      timestamp: purchase.at,
+      receivedAt: purchase.at,
+    }),
+  )
+  return history(log, audiences, instants).map((told) => told.map(line).sort())
+}
+
+/** One message as a line to compare by. */
+export const line = ({ userId, audience, member }: Told): string =>
+  `${audience} ${userId} ${member}`
