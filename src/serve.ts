@@ -21,6 +21,7 @@ import { startHeartbeat } from './postgres/heartbeat.ts'
 import { startProject } from './project/project.ts'
 import type { Clock, Running } from './running.ts'
 import { closing, type Part, supervise } from './supervise.ts'
+import { findSyncRun, requestSync } from './sync/request.ts'
 import { startSync } from './sync/sync.ts'
 
 export type Millrace = Running & {
@@ -62,10 +63,19 @@ const startParts = async (options: Options, add: Add): Promise<Omit<Millrace, ke
   add(closing('log', log.close))
   const live = await openLive({ pool: database.pool, logger, clock })
   add(closing('configuration', live.close))
-  const deps = { ...options, ...log, pool: database.pool, live, clock, metrics: openMetrics() }
+  let ready = false
+  const metrics = openMetrics()
+  const isReady = () => ready
+  const deps = { ...options, ...log, pool: database.pool, live, clock, metrics, isReady }
   add({ name: 'heartbeat', running: await heartbeat(deps) })
   const adminUrl = await startReaders(deps, add)
   const collectUrl = await startEdge(deps, add)
+  add(
+    closing('readiness', async () => {
+      ready = false
+    }),
+  )
+  ready = true
   return { collectUrl, adminUrl, firstStart }
 }
 
@@ -75,6 +85,8 @@ type Deps = Options &
     readonly live: Live
     readonly clock: Clock
     readonly metrics: Metrics
+    /** Between the start of the last role and the first stop. */
+    readonly isReady: () => boolean
   }
 
 type ClockDeps = { readonly logger: Logger; readonly add: Add }
@@ -102,21 +114,29 @@ const startReaders = async (deps: Deps, add: Add): Promise<string | null> => {
   const { config } = deps
   const has = (role: Role) => config.roles.includes(role)
   const admin = has('admin')
-    ? await startAdmin({ ...deps, host: config.host, port: config.adminPort }).catch(
-        portTaken('MILLRACE_ADMIN_PORT', config.adminPort),
-      )
+    ? await startAdmin(adminDeps(deps)).catch(portTaken('MILLRACE_ADMIN_PORT', config.adminPort))
     : null
   if (admin) add({ name: 'admin', running: admin })
   if (has('deliver')) {
     const post = undiciPost()
     add(closing('post', post.close))
-    const allowPrivateDestinations = allowsPrivateDestinations(config)
-    add({ name: 'deliver', running: startDeliver({ ...deps, post, allowPrivateDestinations }) })
+    add({ name: 'deliver', running: startDeliver({ ...deps, post }) })
   }
   if (has('project')) add({ name: 'project', running: startProject(deps) })
   if (has('sync')) add({ name: 'sync', running: startSync({ ...deps, sweepDue }) })
   return admin?.url ?? null
 }
+
+const adminDeps = (deps: Deps) => ({
+  ...deps,
+  host: deps.config.host,
+  port: deps.config.adminPort,
+  allowPrivateDestinations: allowsPrivateDestinations(deps.config),
+  requestSync,
+  findSyncRun,
+  isReady: deps.isReady,
+  version: manifest.version,
+})
 
 /** Of the 30 s a drain may take, what open requests may use: the stages after it need the rest. */
 const drainMsMax = 8_000
