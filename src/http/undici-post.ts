@@ -211,10 +211,14 @@ const failed = (exchange: Exchange, error: unknown): void => {
   finish(exchange)
   const { job, connection } = exchange
   job.connections.destroy(connection)
-  if (exchange.status !== null) return answered(exchange)
+  if (exchange.status !== null) {
+    answered(exchange)
+    return
+  }
   if (isStale(exchange, error) && !job.retried) {
     job.retried = true
-    return dispatch({ ...job, retried: true })
+    dispatch(job)
+    return
   }
   job.resolve({
     answer: classifyError(error),

@@ -1,0 +1,70 @@
+// Whether a delivery enters its lane, is parked at once, or holds its partition back.
+import { isDeskFull } from './desk.ts'
+import { enter, pump } from './lanes.ts'
+import { park, parkWaiting, untried } from './park.ts'
+import { startRound } from './round.ts'
+import type { Delivery, Lane, Partition, Stage } from './work.ts'
+
+const lookMs = 50
+
+/** `true` at once in the usual case; else a promise of `false` when the partition was lost or we stop. */
+export const admit = (stage: Stage, delivery: Delivery): true | Promise<boolean> =>
+  tryAdmit(stage, delivery) ? true : admitLater(stage, delivery)
+
+const admitLater = async (stage: Stage, delivery: Delivery): Promise<boolean> => {
+  for (;;) {
+    if (stage.stopping || delivery.chain.partition.lost) return false
+    if (tryAdmit(stage, delivery)) return true
+    await stage.room.wait(lookMs)
+  }
+}
+
+const tryAdmit = (stage: Stage, delivery: Delivery): boolean => {
+  const { chain } = delivery
+  const { lane, partition } = chain
+  if (stage.stopping || partition.lost || isDeskFull(stage)) return false
+  if (partition.spilled.has(lane.destinationId)) {
+    park(stage, delivery, untried('lane_full'))
+    return true
+  }
+  if (chain.parked > 0) {
+    park(stage, delivery, untried('behind_parked'))
+    return true
+  }
+  if (isSpanFull(stage, partition)) {
+    relieve(stage, partition)
+    return false
+  }
+  if (isLaneFull(stage, lane)) {
+    if (!isAnotherHungry(stage, lane)) return false
+    park(stage, delivery, untried('lane_full'))
+    return true
+  }
+  enter(stage, delivery)
+  pump(stage, (next) => startRound(stage, next))
+  return true
+}
+
+const isSpanFull = ({ limits }: Stage, { tracker }: Partition): boolean =>
+  tracker.span() >= limits.spanMax || tracker.doneBytes() >= limits.doneBytesMax
+
+/** Everything of the partition that only waits is parked, so that its position can go on. */
+const relieve = (stage: Stage, partition: Partition): void => {
+  for (const chains of [...partition.chains.values()])
+    for (const chain of [...chains.values()]) parkWaiting(stage, chain, 'lane_full')
+}
+
+/** Each lane may hold as much as is still free: sick lanes share the memory and never use it up. */
+const isLaneFull = ({ limits, bytes }: Stage, lane: Lane): boolean =>
+  lane.waiting >= limits.laneMax || lane.bytes >= limits.bytesMax - bytes
+
+/**
+ * A lane that keeps up is waiting for this partition to go on. Without one, holding the log back costs
+ * nobody anything and spares Postgres the rows.
+ */
+const isAnotherHungry = (stage: Stage, full: Lane): boolean => {
+  const since = performance.now() - stage.limits.hungryMs
+  for (const lane of stage.lanes.values())
+    if (lane !== full && lane.waiting === 0 && lane.deliveredAt > since) return true
+  return false
+}

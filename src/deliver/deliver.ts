@@ -1,0 +1,129 @@
+// The deliver stage: posts each call to the webhook destinations of its source, straight from the log.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Membership, Topic } from '../log/log.ts'
+import type { Running } from '../running.ts'
+import { flushAttempts, openAttemptLog, pruneAttempts } from './attempts.ts'
+import { openDesk } from './desk.ts'
+import { runDesk } from './desk-loop.ts'
+import { takeWaiting } from './lanes.ts'
+import { deliverLimits } from './limits.ts'
+import { putBack } from './park.ts'
+import { gain } from './partition.ts'
+import { writePositions } from './positions.ts'
+import { openQueue } from './queue.ts'
+import { openSignal } from './signal.ts'
+import type { Chain, DeliverDeps, Stage } from './work.ts'
+
+export type { DeliverDeps } from './work.ts'
+
+export const startDeliver = (deps: DeliverDeps): Running => {
+  const end = Promise.withResolvers<void>()
+  const drained = Promise.withResolvers<void>()
+  const stage = openStage(deps, { drained: drained.promise, fail: end.reject })
+  // Imports are a membership of their own: holding them back must not hold back live calls.
+  const memberships = [
+    join(stage, 'deliver', ['calls', 'outbound']),
+    join(stage, 'deliver.import', ['calls.import']),
+  ]
+  for (const { done } of memberships) done.catch(end.reject)
+  const loops = startLoops(stage)
+  let stopped: Promise<void> | null = null
+  const stop = async () => {
+    await drain(stage)
+    await loops.stop()
+    drained.resolve()
+    await Promise.all(memberships.map((membership) => membership.stop()))
+    end.resolve()
+  }
+  end.promise.catch(() => undefined)
+  return {
+    stop: () => {
+      stopped ??= stop()
+      return stopped
+    },
+    done: end.promise,
+  }
+}
+
+type Ends = { readonly drained: Promise<void>; readonly fail: (error: unknown) => void }
+
+const openStage = (deps: DeliverDeps, { drained, fail }: Ends): Stage => ({
+  deps,
+  limits: { ...deliverLimits, ...deps.limits },
+  owner: randomUUID(),
+  partitions: new Map(),
+  lanes: new Map(),
+  turn: openQueue(),
+  desk: openDesk(),
+  attempts: openAttemptLog(),
+  room: openSignal(),
+  random: deps.random ?? Math.random,
+  rounds: 0,
+  waiting: 0,
+  waitingLive: 0,
+  bytes: 0,
+  parkedChains: 0,
+  stopping: false,
+  giveUpAt: Number.POSITIVE_INFINITY,
+  drained,
+  fail,
+})
+
+const join = (stage: Stage, name: string, topics: readonly Topic[]): Membership =>
+  stage.deps.source.join({ name, topics, bytesMax: stage.limits.fetchBytesMax }, (lease) =>
+    gain(stage, lease),
+  )
+
+type Loops = { stop(): Promise<void> }
+
+const startLoops = (stage: Stage): Loops => {
+  const { logger } = stage.deps
+  const { positionEveryMs, attemptEveryMs } = stage.limits
+  let ended = false
+  const every = async (ms: number, work: () => Promise<void>) => {
+    const halt = new AbortController()
+    halts.push(halt)
+    while (!ended) {
+      await sleep(ms, undefined, { signal: halt.signal }).catch(() => undefined)
+      await work()
+    }
+  }
+  const halts: AbortController[] = []
+  const write = () =>
+    writePositions(stage).catch((error) => logger.error({ err: error }, 'positions.failed'))
+  const attempts = async () => {
+    await flushAttempts(stage)
+    await pruneAttempts(stage)
+  }
+  const desk = runDesk(stage, () => ended)
+  const loops = [every(positionEveryMs, write), every(attemptEveryMs, attempts)]
+  for (const loop of [desk, ...loops]) loop.catch(stage.fail)
+  return {
+    stop: async () => {
+      ended = true
+      stage.desk.bell.ring()
+      await desk
+      for (const halt of halts) halt.abort()
+      await Promise.all(loops)
+      await write()
+      await flushAttempts(stage)
+    },
+  }
+}
+
+/** No new rounds; those in flight end; what was claimed goes back. What waits stays in the log, unsettled. */
+const drain = async (stage: Stage): Promise<void> => {
+  stage.stopping = true
+  const until = performance.now() + stage.limits.drainMs
+  stage.giveUpAt = until
+  stage.room.ring()
+  while (stage.rounds > 0 && performance.now() < until) await stage.room.wait(50)
+  for (const partition of stage.partitions.values())
+    for (const chains of [...partition.chains.values()])
+      for (const chain of [...chains.values()]) putBackClaimed(stage, chain)
+}
+
+const putBackClaimed = (stage: Stage, chain: Chain): void => {
+  for (const delivery of takeWaiting(stage, chain)) if (delivery.row) putBack(stage, delivery)
+}

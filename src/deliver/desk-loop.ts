@@ -1,0 +1,170 @@
+// The desk: the one writer of parked and dead rows. Work that waits while a transaction commits goes into
+// the next, claims included, so what a chain looks like in memory and in Postgres never disagrees.
+import { type Connection, sqlState } from '../postgres/sql.ts'
+import { type ChainKey, demoteFollowers, releaseHeads } from './chain-store.ts'
+import { arrive, type Claimed, cancelGone, claim, mayClaim, unparkCancelled } from './claim.ts'
+import { bytesOf, chainKeyOf, type Task, type Work } from './desk.ts'
+import {
+  type Burial,
+  buryParked,
+  deleteDelivered,
+  giveBack,
+  holdPartitions,
+  insertDead,
+  insertParked,
+  scheduleRetries,
+} from './store.ts'
+import { type Chain, partitionKey, type Stage } from './work.ts'
+
+/** Works until the stage stops and nothing is left. */
+export const runDesk = async (stage: Stage, ended: () => boolean): Promise<void> => {
+  const { desk, limits } = stage
+  for (;;) {
+    const due = performance.now() >= desk.claimAt && mayClaim(stage)
+    if (desk.queue.size() === 0 && !due) {
+      if (ended()) return
+      const pauseMs = mayClaim(stage) ? desk.claimAt - performance.now() : limits.claimEveryMs
+      await desk.bell.wait(Math.max(1, Math.min(pauseMs, limits.claimEveryMs)))
+      continue
+    }
+    desk.claimAt = performance.now() + limits.claimEveryMs
+    await workOnce(stage, takeWork(stage), due)
+  }
+}
+
+const takeWork = ({ desk, limits }: Stage): readonly Work[] => {
+  const taken: Work[] = []
+  while (taken.length < limits.deskBatchMax) {
+    const work = desk.queue.shift()
+    if (!work) break
+    taken.push(work)
+  }
+  return taken
+}
+
+/** Commits the work taken, trying for as long as Postgres is away: intake is held back meanwhile. */
+const workOnce = async (stage: Stage, works: readonly Work[], due: boolean): Promise<void> => {
+  const done = await commit(stage, works, due)
+  stage.desk.waiting -= works.length
+  stage.desk.bytes -= works.reduce((sum, work) => sum + bytesOf(work), 0)
+  works.forEach((work, at) => {
+    work.settled(done.kept[at] ?? false)
+  })
+  // A full claim says that there is more.
+  if (done.claimed.length >= stage.limits.claimMax) stage.desk.claimAt = 0
+  unparkCancelled(stage, done.cancelled)
+  arrive(stage, done.claimed)
+  stage.room.ring()
+}
+
+type Done = {
+  readonly kept: readonly boolean[]
+  readonly cancelled: readonly ChainKey[]
+  readonly claimed: readonly Claimed[]
+}
+
+const nothingDone: Done = { kept: [], cancelled: [], claimed: [] }
+
+const commit = async (stage: Stage, works: readonly Work[], due: boolean): Promise<Done> => {
+  const { pool, logger } = stage.deps
+  for (;;) {
+    try {
+      return await pool.transaction((tx) => apply(tx, stage, { works, due }))
+    } catch (error) {
+      if (isHopeless(error)) stage.fail(error)
+      logger.error({ err: error, works: works.length }, 'desk.failed')
+      // What is not committed stays unsettled in the log, or leased until its lease ends.
+      if (performance.now() > stage.giveUpAt) return nothingDone
+      await new Promise((resolve) => setTimeout(resolve, stage.limits.pauseMs))
+    }
+  }
+}
+
+/** The data or the statement is wrong: the same again would fail again. */
+const isHopeless = (error: unknown): boolean => /^(22|23|42)/.test(sqlState(error) ?? '')
+
+type Batch = { readonly works: readonly Work[]; readonly due: boolean }
+
+const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> => {
+  const held = await heldOf(tx, batch.works)
+  const works = batch.works.filter(({ partition }) => held.has(partitionKey(partition)))
+  const at = stage.deps.clock()
+  const leased = { owner: stage.owner, at }
+  const tasks = works.map(({ task }) => task)
+  const of = <T extends Task['type']>(type: T) =>
+    tasks.filter((task): task is Extract<Task, { type: T }> => task.type === type)
+  for (const { verdict } of of('save')) await verdict.save(tx)
+  const parks = of('park')
+  if (parks.length > 0)
+    await insertParked(
+      tx,
+      parks.map(({ row }) => row),
+      at,
+    )
+  const deaths = of('die')
+  if (deaths.length > 0)
+    await insertDead(
+      tx,
+      deaths.map(({ row }) => row),
+      at,
+    )
+  const gone = await settleRows(tx, { delivered: of('delivered'), bury: of('bury') }, leased)
+  const retries = of('retry')
+  if (retries.length > 0)
+    await scheduleRetries(
+      tx,
+      retries.map(({ retry }) => retry),
+      leased,
+    )
+  const backs = of('back')
+  if (backs.length > 0)
+    await giveBack(
+      tx,
+      backs.map(({ id }) => id),
+      stage.owner,
+    )
+  const cancelled = await cancelGone(tx, stage, at)
+  const overtaken = parks.filter(({ row, chain }) => row.nextAt !== null && chain.parked > 1)
+  if (overtaken.length > 0) await demoteFollowers(tx, keysOf(overtaken))
+  const touched = [...parks, ...of('delivered'), ...of('bury'), ...backs]
+  const keys = [...keysOf(touched), ...cancelled]
+  const released = keys.length > 0 ? await releaseHeads(tx, keys, at) : 0
+  const claimed = batch.due || released > 0 ? await claim(tx, stage, at) : []
+  const kept = batch.works.map(({ task, partition }) => {
+    if (!held.has(partitionKey(partition))) return false
+    if (task.type === 'delivered') return gone.has(task.id)
+    return task.type === 'bury' ? gone.has(task.burial.id) : true
+  })
+  return { kept, cancelled, claimed }
+}
+
+const heldOf = async (tx: Connection, works: readonly Work[]): Promise<ReadonlySet<string>> => {
+  const partitions = [...new Set(works.map(({ partition }) => partition))]
+  const ours = partitions.filter(({ lost }) => !lost)
+  return ours.length === 0 ? new Set() : holdPartitions(tx, ours)
+}
+
+type Settled = {
+  readonly delivered: readonly { readonly id: bigint }[]
+  readonly bury: readonly { readonly burial: Burial }[]
+}
+
+const settleRows = async (
+  tx: Connection,
+  settled: Settled,
+  leased: { readonly owner: string; readonly at: Date },
+): Promise<ReadonlySet<bigint>> => {
+  const { delivered, bury } = settled
+  const ids = delivered.map(({ id }) => id)
+  const burials = bury.map(({ burial }) => burial)
+  const gone = new Set<bigint>()
+  if (ids.length > 0) for (const id of await deleteDelivered(tx, ids, leased)) gone.add(id)
+  if (burials.length > 0) for (const id of await buryParked(tx, burials, leased)) gone.add(id)
+  return gone
+}
+
+const keysOf = (tasks: readonly { readonly chain: Chain }[]): readonly ChainKey[] => {
+  const keys = new Map<Chain, ChainKey>()
+  for (const { chain } of tasks) keys.set(chain, chainKeyOf(chain))
+  return [...keys.values()]
+}

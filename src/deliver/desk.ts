@@ -1,0 +1,70 @@
+// The desk's tray: work that must be in Postgres before an offset counts as settled, in order, bounded.
+import type { Verdict } from '../duplicate/duplicates.ts'
+import type { ChainKey } from './chain-store.ts'
+import { openQueue, type Queue } from './queue.ts'
+import { openSignal, type Signal } from './signal.ts'
+import type { Burial, DeadRow, ParkRow, Retry } from './store.ts'
+import type { Chain, Partition, Stage } from './work.ts'
+
+export type Task =
+  /** Duplicates met in a batch, recorded before the position passes it. */
+  | { readonly type: 'save'; readonly verdict: Verdict }
+  | { readonly type: 'park'; readonly row: ParkRow; readonly chain: Chain }
+  | { readonly type: 'die'; readonly row: DeadRow }
+  | { readonly type: 'delivered'; readonly id: bigint; readonly chain: Chain }
+  | { readonly type: 'bury'; readonly burial: Burial; readonly chain: Chain }
+  | { readonly type: 'retry'; readonly retry: Retry }
+  | { readonly type: 'back'; readonly id: bigint; readonly chain: Chain }
+
+export type Work = {
+  readonly task: Task
+  readonly partition: Partition
+  /** After the commit: whether it was done, or the partition or the lease was no longer ours. */
+  readonly settled: (kept: boolean) => void
+}
+
+export type Desk = {
+  readonly queue: Queue<Work>
+  readonly bell: Signal
+  /** Work not committed yet, and its bodies. */
+  waiting: number
+  bytes: number
+  /** Real time of the next look for due rows; 0 is at once. */
+  claimAt: number
+}
+
+export const openDesk = (): Desk => ({
+  queue: openQueue(),
+  bell: openSignal(),
+  waiting: 0,
+  bytes: 0,
+  claimAt: 0,
+})
+
+export const putWork = (stage: Stage, work: Work): void => {
+  const { desk } = stage
+  desk.queue.push(work)
+  desk.waiting += 1
+  desk.bytes += bytesOf(work)
+  desk.bell.ring()
+}
+
+export const isDeskFull = ({ desk, limits }: Stage): boolean =>
+  desk.waiting >= limits.deskMax || desk.bytes >= limits.deskBytesMax
+
+export const bytesOf = ({ task }: Work): number => {
+  if (task.type === 'park' || task.type === 'die') return task.row.body?.length ?? 0
+  return task.type === 'retry' ? task.retry.body.length : 0
+}
+
+export const chainKeyOf = (chain: Chain): ChainKey => ({
+  topic: chain.partition.topic,
+  partition: chain.partition.partition,
+  destinationId: chain.lane.destinationId,
+  chain: hashToInt(chain.hash),
+})
+
+export const hashOf = (chain: bigint): string =>
+  BigInt.asUintN(64, chain).toString(16).padStart(16, '0')
+
+export const hashToInt = (hash: string): bigint => BigInt.asIntN(64, BigInt(`0x${hash}`))

@@ -1,0 +1,131 @@
+// Settling, parking and burying: the three ways a delivery ends, each durable before its offset counts.
+import { hashToInt, putWork } from './desk.ts'
+import { countParked, takeWaiting, unpark } from './lanes.ts'
+import type { Chain, Counters, Delivery, Stage } from './work.ts'
+
+export const settle = (delivery: Delivery, outcome: keyof Counters): void => {
+  const { partition, lane } = delivery.chain
+  if (!delivery.open || partition.lost) return
+  partition.tracker.settle(delivery.open, lane.destinationId)
+  partition.counters[outcome] += 1n
+}
+
+export type Parking = {
+  readonly reason: 'temporary' | 'lane_full' | 'behind_parked'
+  /** `null`: due as soon as it is the first of its chain. */
+  readonly nextAt: number | null
+  readonly firstTryAt: number | null
+  readonly attempts: number
+  readonly finalUrls: readonly string[]
+  readonly lastReason: string | null
+  readonly lastStatus: number | null
+}
+
+export const untried = (reason: 'lane_full' | 'behind_parked'): Parking => ({
+  reason,
+  nextAt: null,
+  firstTryAt: null,
+  attempts: 0,
+  finalUrls: [],
+  lastReason: null,
+  lastStatus: null,
+})
+
+/** Parks a delivery that came from the log. */
+export const park = (stage: Stage, delivery: Delivery, parking: Parking): void => {
+  const { chain } = delivery
+  countParked(stage, chain)
+  const { nextAt, firstTryAt, ...rest } = parking
+  const row = {
+    ...sourceOf(delivery),
+    ...rest,
+    // Coordinates are enough for what was never tried: the log still has it.
+    body: parking.reason === 'lane_full' ? null : delivery.body,
+    chain: hashToInt(chain.hash),
+    nextAt: dateOf(nextAt),
+    firstTryAt: dateOf(firstTryAt),
+  }
+  putWork(stage, {
+    task: { type: 'park', row, chain },
+    partition: chain.partition,
+    settled: (kept) => {
+      chain.parking -= 1
+      if (kept) settle(delivery, 'parked')
+    },
+  })
+}
+
+/** The head of the chain was parked: what waits behind it follows, in order. */
+export const parkWaiting = (
+  stage: Stage,
+  chain: Chain,
+  reason: 'lane_full' | 'behind_parked',
+): void => {
+  for (const delivery of takeWaiting(stage, chain)) {
+    if (delivery.row) putBack(stage, delivery)
+    else park(stage, delivery, untried(reason))
+  }
+}
+
+export type Death = {
+  readonly reason: string
+  readonly status: number | null
+  readonly attempts: number
+  readonly firstTryAt: number | null
+}
+
+/** Gives a delivery up, with its reason; replay is offered from `dead`. */
+export const bury = (stage: Stage, delivery: Delivery, death: Death): void => {
+  const { chain, row } = delivery
+  const { partition, lane } = chain
+  const firstTryAt = dateOf(death.firstTryAt)
+  stage.deps.logger.warn(
+    {
+      destinationId: lane.destinationId,
+      topic: partition.topic,
+      partition: partition.partition,
+      offset: delivery.offset,
+      messageId: delivery.messageId,
+      reason: death.reason,
+      status: death.status,
+      attempts: death.attempts,
+    },
+    'delivery.died',
+  )
+  if (row) {
+    putWork(stage, {
+      task: { type: 'bury', burial: { id: row.id, ...death, firstTryAt }, chain },
+      partition,
+      settled: (kept) => kept && unpark(stage, chain),
+    })
+    return
+  }
+  putWork(stage, {
+    task: {
+      type: 'die',
+      row: { ...sourceOf(delivery), ...death, body: delivery.body, firstTryAt },
+    },
+    partition,
+    settled: (kept) => kept && settle(delivery, 'dead'),
+  })
+}
+
+/** A claimed row goes back untried: something earlier of its chain stands before it, or we stop. */
+export const putBack = (stage: Stage, delivery: Delivery): void => {
+  const { chain, row } = delivery
+  chain.lane.claimed -= 1
+  if (!row) return
+  const task = { type: 'back', id: row.id, chain } as const
+  putWork(stage, { task, partition: chain.partition, settled: () => undefined })
+}
+
+const dateOf = (ms: number | null): Date | null => (ms === null ? null : new Date(ms))
+
+const sourceOf = (delivery: Delivery) => ({
+  topic: delivery.chain.partition.topic,
+  partition: delivery.chain.partition.partition,
+  offset: delivery.offset,
+  destinationId: delivery.chain.lane.destinationId,
+  messageId: delivery.messageId,
+  type: delivery.type,
+})

@@ -1,0 +1,61 @@
+// Writes every changed position in one statement, four times a second, and tells the log the watermark.
+import type { PositionKey } from '../postgres/position.ts'
+import { movePositions } from '../postgres/position.ts'
+import { abandon } from './lanes.ts'
+import { encodeState } from './state.ts'
+import { type Partition, partitionKey, type Stage } from './work.ts'
+
+type Moving = { readonly partition: Partition; readonly version: number; readonly next: bigint }
+
+export const writePositions = async (stage: Stage): Promise<void> => {
+  const moving: Moving[] = []
+  const moves = []
+  for (const partition of stage.partitions.values()) {
+    const version = partition.tracker.version()
+    if (partition.lost || version === partition.written) continue
+    const { topic, epoch, marks, counters } = partition
+    const settled = partition.tracker.snapshot()
+    const next = BigInt(settled.next)
+    const state = encodeState({ settled, marks, counters })
+    moves.push({
+      reader: 'deliver' as const,
+      topic,
+      partition: partition.partition,
+      epoch,
+      next,
+      state,
+    })
+    moving.push({ partition, version, next })
+  }
+  if (moves.length === 0) return
+  const moved = await movePositions(stage.deps.pool, moves)
+  await tellLog(stage, moving, moved)
+}
+
+const tellLog = async (
+  stage: Stage,
+  moving: readonly Moving[],
+  moved: readonly PositionKey[],
+): Promise<void> => {
+  const ours = new Set(moved.map(partitionKey))
+  for (const { partition, version, next } of moving) {
+    if (!ours.has(partitionKey(partition))) {
+      lose(stage, partition)
+      continue
+    }
+    partition.written = version
+    if (partition.committed === next || partition.lost) continue
+    if ((await partition.lease.commit(next)) === 'committed') partition.committed = next
+  }
+}
+
+/** Somebody else gained the partition: its epoch moved on. The log will say so too, later. */
+const lose = (stage: Stage, partition: Partition): void => {
+  if (partition.lost) return
+  stage.deps.logger.warn(
+    { topic: partition.topic, partition: partition.partition },
+    'position.lost',
+  )
+  partition.lost = true
+  abandon(stage, partition)
+}

@@ -1,0 +1,153 @@
+// The records delivery works on: partitions held, lanes by destination, chains, and single deliveries.
+import type { Logger } from 'pino'
+import type { Live } from '../domain/configuration.ts'
+import type { Message, Outbound } from '../domain/message.ts'
+import type { Open, Tracker } from '../domain/tracker.ts'
+import type { Duplicates } from '../duplicate/duplicates.ts'
+import type { Post } from '../http/post.ts'
+import type { Codec, Lease, Source, Topic } from '../log/log.ts'
+import type { Pool } from '../postgres/sql.ts'
+import type { Clock } from '../running.ts'
+import type { AttemptLog } from './attempts.ts'
+import type { Desk } from './desk.ts'
+import type { DeliverLimits } from './limits.ts'
+import type { Queue } from './queue.ts'
+import type { Signal } from './signal.ts'
+
+export type DeliverDeps = {
+  readonly source: Source
+  readonly codecs: { readonly call: Codec<Message>; readonly outbound: Codec<Outbound> }
+  readonly pool: Pool
+  readonly live: Live
+  readonly clock: Clock
+  readonly post: Post
+  readonly logger: Logger
+  readonly limits?: Partial<DeliverLimits>
+  /** Uniform in [0, 1): the jitter of retries. */
+  readonly random?: () => number
+}
+
+/** The outcomes a (message, destination) pair can have, counted since ever in each position. */
+export const outcomes = ['delivered', 'parked', 'dead', 'filtered', 'duplicate'] as const
+export type Counters = Record<(typeof outcomes)[number], bigint>
+
+/** The last relay coordinates seen of a shard, and the offset that set them. */
+export type Mark = { readonly seq: number; readonly offset: number }
+
+export type Partition = {
+  readonly topic: Topic
+  readonly partition: number
+  readonly epoch: bigint
+  readonly lease: Lease
+  readonly tracker: Tracker
+  /** By destination, then by chain hash. */
+  readonly chains: Map<number, Map<string, Chain>>
+  /** Offsets at or above the position that are parked or dead already, with their destinations. */
+  readonly already: Map<number, Set<number>>
+  readonly marks: Map<number, Mark>
+  readonly counters: Counters
+  /** Only calls are sent twice by clients; `outbound` has relay coordinates instead. */
+  readonly duplicates: Duplicates | null
+  /** Rows parked, by destination: in Postgres or on their way there. */
+  readonly parked: Map<number, number>
+  /** Destinations with too many parked chains to tell apart: everything of theirs is parked. */
+  readonly spilled: Set<number>
+  /** The tracker's version in the last position written, and what the log was told. */
+  written: number
+  committed: bigint | null
+  lost: boolean
+  rounds: number
+}
+
+/** Everything for one destination; lanes never wait for each other. */
+export type Lane = {
+  readonly destinationId: number
+  readonly live: Queue<Chain>
+  readonly retry: Queue<Chain>
+  readonly imports: Queue<Chain>
+  waiting: number
+  bytes: number
+  rounds: number
+  retries: number
+  importing: number
+  /** Claimed rows in hand, and rows parked in the partitions held. */
+  claimed: number
+  parked: number
+  inTurn: boolean
+  deliveredAt: number
+}
+
+/** One visitor's messages to one destination: sent one after the other. */
+export type Chain = {
+  readonly partition: Partition
+  readonly lane: Lane
+  readonly hash: string
+  /** Not remembered: Postgres alone keeps its order. */
+  readonly stray: boolean
+  readonly waiting: Delivery[]
+  busy: boolean
+  queued: boolean
+  /** Rows of this chain in Postgres or on their way there, and those on their way. */
+  parked: number
+  parking: number
+  /** Ascends with every park, so that a claim made before one can be told. */
+  parks: number
+}
+
+/** A claimed parked row. */
+export type Row = {
+  readonly id: bigint
+  readonly attempts: number
+  readonly firstTryAt: number | null
+  readonly finalUrls: readonly string[]
+  readonly leaseUntil: number
+}
+
+export type Delivery = {
+  readonly chain: Chain
+  /** `null` for a claimed row: its offset was settled when it was parked. */
+  readonly open: Open | null
+  readonly row: Row | null
+  readonly offset: number
+  readonly messageId: string
+  readonly type: string
+  /** What is stored, signed and sent; one buffer for all destinations of a message. */
+  readonly body: Buffer
+}
+
+export type Stage = {
+  readonly deps: DeliverDeps
+  readonly limits: DeliverLimits
+  /** Names this process in leases. */
+  readonly owner: string
+  readonly partitions: Map<string, Partition>
+  readonly lanes: Map<number, Lane>
+  readonly turn: Queue<Lane>
+  readonly desk: Desk
+  readonly attempts: AttemptLog
+  /** Rings when lanes or the desk have room again. */
+  readonly room: Signal
+  readonly random: () => number
+  rounds: number
+  waiting: number
+  waitingLive: number
+  bytes: number
+  /** Remembered chains with parked rows. */
+  parkedChains: number
+  stopping: boolean
+  /** Real time after which a stopping stage no longer waits for rounds or for Postgres. */
+  giveUpAt: number
+  /** Resolves when a stopping stage has drained. */
+  readonly drained: Promise<void>
+  /** Ends the stage: something failed that no retry mends. */
+  readonly fail: (error: unknown) => void
+}
+
+export const partitionKey = (at: { readonly topic: Topic; readonly partition: number }): string =>
+  `${at.topic}/${at.partition}`
+
+export const count = (counts: Map<number, number>, key: number, by: number): void => {
+  const sum = (counts.get(key) ?? 0) + by
+  if (sum > 0) counts.set(key, sum)
+  else counts.delete(key)
+}

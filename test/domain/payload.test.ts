@@ -1,0 +1,100 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { CallType, JsonObject } from '../../src/domain/message.ts'
+import { isFixedPoint, payloadOf, render } from '../../src/domain/payload.ts'
+
+const timestamp = Date.UTC(2024, 1, 3, 4, 5, 6, 7)
+const iso = '2024-02-03T04:05:06.007Z'
+
+const aMessage = (type: CallType, over: object = {}) => ({
+  type,
+  userId: 'u1',
+  previousId: null,
+  groupId: null,
+  event: null,
+  timestamp,
+  ...over,
+})
+
+const textOf = (type: CallType, call: JsonObject, over: object = {}) =>
+  render(aMessage(type, over), call).toString('utf8')
+
+test('an identify carries version, type, userId, timestamp and traits, in this order', () => {
+  expect(textOf('identify', { traits: { plan: 'pro' }, context: { ip: '1.1.1.1' } })).toBe(
+    `{"version":1,"type":"identify","userId":"u1","timestamp":"${iso}","traits":{"plan":"pro"}}`,
+  )
+})
+
+test('a track carries properties and event', () => {
+  expect(textOf('track', { properties: { price: 1.5 } }, { event: 'Order Completed' })).toBe(
+    `{"version":1,"type":"track","userId":"u1","timestamp":"${iso}","properties":{"price":1.5},"event":"Order Completed"}`,
+  )
+})
+
+test('a page carries properties, with its name and category where these lack them', () => {
+  const call = { name: 'Home', category: 'Docs', properties: { path: '/', category: 'own' } }
+  expect(textOf('page', call)).toBe(
+    `{"version":1,"type":"page","userId":"u1","timestamp":"${iso}","properties":{"path":"/","category":"own","name":"Home"}}`,
+  )
+})
+
+test('a screen carries a top-level name and its whole context, and no properties', () => {
+  const context = { device: { model: 'iPhone7,2', type: 'ios' }, os: { name: 'iOS', version: '8' } }
+  expect(textOf('screen', { name: 'Main', context, properties: { a: 1 } })).toBe(
+    `{"version":1,"type":"screen","userId":"u1","timestamp":"${iso}","name":"Main","context":${JSON.stringify(context)}}`,
+  )
+})
+
+test('a group carries traits, whose keys may have spaces, and groupId', () => {
+  expect(textOf('group', { traits: { 'total billed': 830 } }, { groupId: 'g1' })).toBe(
+    `{"version":1,"type":"group","userId":"u1","timestamp":"${iso}","traits":{"total billed":830},"groupId":"g1"}`,
+  )
+})
+
+test('an alias carries both ids under keys with a space, and no userId', () => {
+  expect(textOf('alias', {}, { previousId: 'old', userId: 'new' })).toBe(
+    `{"version":1,"type":"alias","timestamp":"${iso}","Previous ID":"old","User ID":"new"}`,
+  )
+})
+
+test('a delete carries type, userId and timestamp only', () => {
+  expect(textOf('delete', { traits: { a: 1 } })).toBe(
+    `{"type":"delete","userId":"u1","timestamp":"${iso}"}`,
+  )
+})
+
+describe('an absent userId is omitted', () => {
+  test.each(['page', 'screen', 'identify', 'track', 'group', 'delete'] as const)('%s', (type) => {
+    expect(payloadOf(aMessage(type, { userId: null }), {})).not.toHaveProperty('userId')
+  })
+})
+
+test.each([
+  ['track', 'properties'],
+  ['page', 'properties'],
+  ['identify', 'traits'],
+  ['group', 'traits'],
+  ['screen', 'context'],
+] as const)('a %s without %s carries them empty', (type, key) => {
+  expect(payloadOf(aMessage(type), {})[key]).toEqual({})
+  expect(payloadOf(aMessage(type), { [key]: [] })[key]).toEqual({})
+})
+
+test('every body is a fixed point of parse and stringify', () => {
+  const types = ['identify', 'track', 'page', 'screen', 'group', 'alias', 'delete'] as const
+  fc.assert(
+    fc.property(fc.constantFrom(...types), fc.json(), (type, text) => {
+      const value = JSON.parse(text)
+      const call = { properties: value, traits: value, context: value, name: 'n', category: 'c' }
+      expect(isFixedPoint(render(aMessage(type, { event: 'e' }), call))).toBe(true)
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test.each(['{"a": 1}', '{"2":1,"1":2}', '{"a":1.0}', '{"a":"\\u00e9"}', '{"a":1}\n', '{'])(
+  'text that a parse and stringify would change is no fixed point: %s',
+  (text) => {
+    expect(isFixedPoint(Buffer.from(text))).toBe(false)
+  },
+)

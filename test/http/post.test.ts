@@ -1,0 +1,274 @@
+import { readFileSync } from 'node:fs'
+import { createServer as createHttps } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { createServer as createPlain, type Server, type Socket } from 'node:net'
+import { afterAll, describe, expect, test } from 'vitest'
+import { undiciPost, userAgent } from '../../src/http/undici-post.ts'
+import { openReceiver, until } from '../support/receiver.ts'
+
+const post = undiciPost()
+const receiver = await openReceiver({ secret: null })
+const servers: Server[] = []
+const sockets = new Set<Socket>()
+
+afterAll(async () => {
+  await post.close()
+  await receiver.close()
+  for (const socket of sockets) socket.destroy()
+  for (const server of servers) server.close()
+})
+
+const body = Buffer.from('{"type":"track","é":"😀"}')
+const headers = { 'Content-Type': 'application/json', 'X-Team': 'growth' }
+const send = (url = receiver.url) => post({ url, headers, body })
+
+/** A TCP server that does as told with every connection. */
+const listen = async (server: Server): Promise<number> => {
+  servers.push(server)
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return (server.address() as AddressInfo).port
+}
+
+test('sends the bytes as given, with no headers beyond those given and what HTTP needs', async () => {
+  receiver.reply(() => 204)
+  expect(await send()).toMatchObject({ answer: { type: 'delivered' }, status: 204 })
+  const received = receiver.requests.at(-1)
+  expect(received?.body.equals(body)).toBe(true)
+  expect(received?.headers).toEqual({
+    host: new URL(receiver.url).host,
+    connection: 'keep-alive',
+    'content-type': 'application/json',
+    'x-team': 'growth',
+    'user-agent': userAgent,
+    'content-length': String(body.length),
+  })
+  expect(userAgent).toMatch(/^Millrace\/\d+\.\d+\.\d+$/)
+})
+
+describe('a status', () => {
+  test.each([
+    [200, 'delivered'],
+    [299, 'delivered'],
+    [301, 'final'],
+    [307, 'final'],
+    [400, 'final'],
+    [404, 'final'],
+    [408, 'temporary'],
+    [409, 'final'],
+    [410, 'final'],
+    [425, 'temporary'],
+    [429, 'temporary'],
+    [500, 'temporary'],
+    [599, 'temporary'],
+  ])('%i is %s', async (status, type) => {
+    receiver.reply(() => ({ status, headers: { location: '/elsewhere' }, body: 'why' }))
+    const before = receiver.requests.length
+    const result = await send()
+    expect(result.answer.type).toBe(type)
+    expect(result.head).toBe(status < 300 ? '' : 'why')
+    expect(receiver.requests.length).toBe(before + 1)
+  })
+})
+
+test('Retry-After is passed on, in seconds or as a date', async () => {
+  receiver.reply(() => ({ status: 429, headers: { 'retry-after': '7' } }))
+  expect((await send()).answer).toMatchObject({ reason: 'status_429', retryAfterMs: 7_000 })
+  const date = new Date(Date.now() + 60_000).toUTCString()
+  receiver.reply(() => ({ status: 503, headers: { 'retry-after': date } }))
+  const { answer } = await send()
+  if (answer.type !== 'temporary') throw new Error(answer.type)
+  expect(answer.retryAfterMs).toBeGreaterThan(50_000)
+  expect(answer.retryAfterMs).toBeLessThanOrEqual(60_000)
+})
+
+test('a receiver that does not answer within five seconds has timed out', async () => {
+  receiver.reply(() => 'hang')
+  const started = performance.now()
+  const { answer } = await send()
+  const tookMs = performance.now() - started
+  expect(answer).toMatchObject({ type: 'temporary', reason: 'timeout' })
+  expect(tookMs).toBeGreaterThanOrEqual(4_990)
+  expect(tookMs).toBeLessThan(6_500)
+})
+
+test('a refused connection is temporary', async () => {
+  const port = await listen(createPlain())
+  await new Promise((resolve) => servers.pop()?.close(resolve))
+  expect((await send(`http://127.0.0.1:${port}/`)).answer).toMatchObject({
+    type: 'temporary',
+    reason: 'connection_refused',
+  })
+})
+
+test('a name that does not exist is temporary', async () => {
+  const { answer } = await send('http://nowhere.invalid/')
+  expect(answer.type).toBe('temporary')
+  expect(answer).toMatchObject({ reason: expect.stringMatching(/^dns_/) })
+})
+
+test('a connection reset before an answer is temporary, and was tried once', async () => {
+  let connections = 0
+  const port = await listen(
+    createPlain((socket) => {
+      connections += 1
+      socket.once('data', () => socket.resetAndDestroy())
+    }),
+  )
+  expect((await send(`http://127.0.0.1:${port}/`)).answer).toMatchObject({
+    type: 'temporary',
+    reason: 'connection_reset',
+  })
+  expect(connections).toBe(1)
+})
+
+test('a kept connection the receiver closed is replaced at once, within the same try', async () => {
+  const served: number[] = []
+  let connections = 0
+  const port = await listen(
+    createPlain((socket) => {
+      connections += 1
+      let requests = 0
+      socket.on('data', () => {
+        requests += 1
+        served.push(requests)
+        // The second request on a connection is met by a close, as a stale keep-alive is.
+        if (requests === 2) socket.destroy()
+        else socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n')
+      })
+    }),
+  )
+  const url = `http://127.0.0.1:${port}/`
+  expect((await send(url)).answer.type).toBe('delivered')
+  expect((await send(url)).answer.type).toBe('delivered')
+  expect(served).toEqual([1, 2, 1])
+  expect(connections).toBe(2)
+})
+
+test('a success stands at its status line, whatever its body does', async () => {
+  const port = await listen(
+    createPlain((socket) => {
+      socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nab'))
+    }),
+  )
+  const started = performance.now()
+  expect((await send(`http://127.0.0.1:${port}/`)).answer.type).toBe('delivered')
+  expect(performance.now() - started).toBeLessThan(900)
+})
+
+test('of an endless answer 8 KiB are read, then the connection is destroyed', async () => {
+  let closed = false
+  let written = 0
+  const port = await listen(
+    createPlain((socket) => {
+      socket.once('close', () => {
+        closed = true
+      })
+      socket.once('data', () => {
+        socket.write('HTTP/1.1 500 Oops\r\ntransfer-encoding: chunked\r\n\r\n')
+        const more = () => {
+          written += 1_024
+          if (!socket.destroyed)
+            socket.write(`400\r\n${'x'.repeat(1_024)}\r\n`, () => setImmediate(more))
+        }
+        more()
+      })
+    }),
+  )
+  const result = await send(`http://127.0.0.1:${port}/`)
+  expect(result.answer).toMatchObject({ type: 'temporary', reason: 'status_500' })
+  expect(result.head).toBe('x'.repeat(8_192))
+  await until(() => closed, 'the connection is destroyed')
+  expect(written).toBeLessThan(10_000_000)
+})
+
+test('a URL that cannot be posted to is final', async () => {
+  expect((await send('ftp://127.0.0.1/')).answer).toMatchObject({ reason: 'invalid_url' })
+  expect((await send('nonsense')).answer).toMatchObject({ type: 'final', reason: 'invalid_url' })
+})
+
+const pem = (name: string) => readFileSync(new URL(`tls/${name}`, import.meta.url), 'utf8')
+
+test('a server that accepts and never finishes its handshake runs into the connect timeout', async () => {
+  const port = await listen(createPlain())
+  const quick = undiciPost({ limits: { connectMs: 100 } })
+  const { answer } = await quick({ url: `https://localhost:${port}/`, headers, body })
+  expect(answer).toMatchObject({ type: 'temporary', reason: 'connect_timeout' })
+  await quick.close()
+})
+
+describe('a TLS receiver', () => {
+  const serve = async (name: string) => {
+    let requests = 0
+    const tls = { key: pem(`${name}.key`), cert: pem(`${name}.crt`) }
+    const server = createHttps(tls, (_request, response) => {
+      requests += 1
+      response.end()
+    })
+    const port = await listen(server as unknown as Server)
+    return { url: `https://localhost:${port}/`, requests: () => requests }
+  }
+
+  test('whose certificate a trusted authority signed gets the message', async () => {
+    const { url, requests } = await serve('leaf')
+    const trusting = undiciPost({ ca: pem('ca.crt') })
+    expect((await trusting({ url, headers, body })).answer).toEqual({ type: 'delivered' })
+    expect(requests()).toBe(1)
+    await trusting.close()
+  })
+
+  test('whose certificate is self-signed gets no request', async () => {
+    const { url, requests } = await serve('self')
+    expect((await send(url)).answer).toMatchObject({ type: 'final', reason: 'tls_self_signed' })
+    expect(requests()).toBe(0)
+  })
+
+  test('whose self-signed certificate is trusted by name gets no request either', async () => {
+    const { url, requests } = await serve('self')
+    const trusting = undiciPost({ ca: pem('self.crt') })
+    expect((await trusting({ url, headers, body })).answer).toMatchObject({
+      type: 'final',
+      reason: 'tls_self_signed',
+    })
+    expect(requests()).toBe(0)
+    await trusting.close()
+  })
+
+  test('stays refused where the environment switches verification off', async () => {
+    const { url, requests } = await serve('self')
+    process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
+    const result = await send(url).finally(() => {
+      delete process.env['NODE_TLS_REJECT_UNAUTHORIZED']
+    })
+    expect(result.answer).toMatchObject({ type: 'final', reason: 'tls_self_signed' })
+    expect(requests()).toBe(0)
+  })
+
+  test('under another name is temporary', async () => {
+    const { url, requests } = await serve('leaf')
+    const trusting = undiciPost({ ca: pem('ca.crt') })
+    const elsewhere = url.replace('localhost', '127.0.0.1')
+    expect((await trusting({ url: elsewhere, headers, body })).answer).toMatchObject({
+      type: 'temporary',
+      reason: 'tls_wrong_name',
+    })
+    expect(requests()).toBe(0)
+    await trusting.close()
+  })
+
+  test('whose authority is unknown is temporary', async () => {
+    const { url } = await serve('leaf')
+    expect((await send(url)).answer).toMatchObject({ reason: 'tls_incomplete_chain' })
+  })
+})
+
+test("a closed port rejects: that is nobody's failed try", async () => {
+  const closed = undiciPost()
+  await closed.close()
+  await expect(async () => closed({ url: receiver.url, headers, body })).rejects.toMatchObject({
+    code: 'post_closed',
+  })
+})

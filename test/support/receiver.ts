@@ -1,0 +1,110 @@
+// A real HTTP receiver: keeps what arrives, checks every signature, answers as scripted.
+import { createHmac } from 'node:crypto'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export type Received = {
+  readonly path: string
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: Buffer
+  readonly json: Record<string, unknown>
+  /** Clock time, when the receiver was given one; else real time. */
+  readonly at: number
+}
+
+export type Reply =
+  | number
+  | { readonly status: number; readonly headers?: Record<string, string>; readonly body?: string }
+  /** Never answers. */
+  | 'hang'
+  /** Destroys the connection without an answer. */
+  | 'reset'
+  | Promise<number>
+
+export type Receiver = {
+  readonly url: string
+  readonly requests: Received[]
+  /** Requests whose X-Signature is not the HMAC of the bytes that came. */
+  readonly badSignatures: Received[]
+  /** Requests being answered at once, at most so far. */
+  atOnceMax: number
+  reply(script: (request: Received, index: number) => Reply): void
+  close(): Promise<void>
+}
+
+type Options = { readonly secret?: string | null; readonly now?: () => number }
+
+export const openReceiver = async (options: Options = {}): Promise<Receiver> => {
+  const secret = options.secret === undefined ? 'secret' : options.secret
+  let script: (request: Received, index: number) => Reply = () => 200
+  let open = 0
+  const server = createServer((request, response) => {
+    open += 1
+    receiver.atOnceMax = Math.max(receiver.atOnceMax, open)
+    response.on('close', () => {
+      open -= 1
+    })
+    read(request, options.now ?? Date.now).then(
+      (received) => {
+        const index = receiver.requests.push(received) - 1
+        if (!isSigned(received, secret)) receiver.badSignatures.push(received)
+        return answer(response, script(received, index))
+      },
+      () => response.destroy(),
+    )
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const receiver: Receiver = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    requests: [],
+    badSignatures: [],
+    atOnceMax: 0,
+    reply: (next) => {
+      script = next
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+  return receiver
+}
+
+const read = async (request: IncomingMessage, now: () => number): Promise<Received> => {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk as Buffer)
+  const body = Buffer.concat(chunks)
+  return {
+    path: request.url ?? '',
+    headers: request.headers,
+    body,
+    json: JSON.parse(body.toString('utf8')) as Record<string, unknown>,
+    at: now(),
+  }
+}
+
+const isSigned = ({ headers, body }: Received, secret: string | null): boolean =>
+  secret === null
+    ? headers['x-signature'] === undefined
+    : headers['x-signature'] === createHmac('sha1', secret).update(body).digest('hex')
+
+const answer = async (response: ServerResponse, scripted: Reply): Promise<void> => {
+  const reply = await scripted
+  if (reply === 'hang') return
+  if (reply === 'reset') {
+    response.destroy()
+    return
+  }
+  const { status, headers = {}, body = '' } = typeof reply === 'number' ? { status: reply } : reply
+  response.writeHead(status, headers).end(body)
+}
+
+/** Polls a condition; fails loudly when it does not come true. */
+export const until = async (holds: () => boolean | Promise<boolean>, what: string, ms = 30_000) => {
+  const deadline = performance.now() + ms
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error(`never happened: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
