@@ -4,32 +4,39 @@ import type { Outbound } from '../domain/message.ts'
 import type { Sql } from '../postgres/sql.ts'
 
 /** The projector's state is the highest receivedAt it folded, in epoch ms, 8 bytes big-endian. */
-export const foldedSql = `max(case when octet_length(state) = 8
+const foldedSql = `max(case when octet_length(state) = 8
   then ('x' || encode(state, 'hex'))::bit(64)::bigint end)`
+
+/** The instant of comparison: nothing folded may lie in its future. */
+export const instantSql = (clock: string) => `(select greatest(${clock}::timestamptz,
+    timestamptz 'epoch' + ${foldedSql} * interval '1 millisecond')
+  from position where reader = 'project')`
 
 type Place = {
   readonly epoch: bigint
   /** The last seq given out in the shard. */
-  readonly seq: bigint
-  /** The highest receivedAt folded, epoch ms. */
-  readonly folded: bigint | null
+  readonly seq: number
   readonly chunk: number
+  readonly at: Date
+  /** Whether any user's timer has run out by then. */
+  readonly due: boolean
 }
 
+type Asked = { readonly runId: number; readonly shard: number; readonly now: Date }
+
 /** Also pins the plans of the transaction: every statement here touches few rows through an index. */
-export const readPlace = async (
-  tx: Sql,
-  { runId, shard }: { readonly runId: number; readonly shard: number },
-): Promise<Place> => {
+export const readPlace = async (tx: Sql, { runId, shard, now }: Asked): Promise<Place> => {
   const { rows } = await tx.query<Place>(
-    `select r.epoch, s.seq, p.folded,
+    `with pinned as materialized (
+       select set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+              set_config('enable_mergejoin', 'off', true)
+     ), instant as materialized (select ${instantSql('$3')} as at)
+     select r.epoch, s.seq::float8 as seq, i.at,
             (select count(*) from sync_chunk where run_id = $1 and shard = $2)::int as chunk,
-            set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-            set_config('enable_mergejoin', 'off', true)
-       from relay r, outbox_shard s,
-            (select ${foldedSql} as folded from position where reader = 'project') p
+            exists (select 1 from ustate where shard = $2 and due <= i.at) as due
+       from pinned, relay r, outbox_shard s, instant i
       where s.shard = $2`,
-    [runId, shard],
+    [runId, shard, now],
   )
   return rows[0] as Place
 }

@@ -58,19 +58,16 @@ type Here = {
 }
 
 const syncChunk = async (term: Term, { tx, run, shard, users }: Here): Promise<Chunk> => {
-  const { clock, sweepDue, live } = term.deps
-  const place = await readPlace(tx, { runId: run.id, shard })
+  const { clock, sweepDue } = term.deps
+  const { at, ...place } = await readPlace(tx, { runId: run.id, shard, now: clock() })
   if (place.epoch !== term.epoch) throw termLost()
-  // Nothing folded may lie in the future of the instant users are compared at.
-  const at = new Date(Math.max(clock().getTime(), Number(place.folded ?? 0n)))
-  const audiences = [...live.now().audiences.values()]
-  const swept = await sweepDue(tx, { shard, at, limit: users, audiences })
+  const swept = place.due ? await sweepDue(tx, { shard, at, limit: users }) : 0
   const changed = await readChanged(tx, {
     shard,
     audienceIds: [...run.audiences.keys()],
     limit: users,
   })
-  const messages = render(changed, { run, shard, at, seq: Number(place.seq) })
+  const messages = render(changed, { run, shard, at, seq: place.seq })
   await saveChunk(tx, { runId: run.id, shard, chunk: place.chunk, at, changed, messages })
   return { emitted: messages.length, last: swept < users && changed.length < users }
 }

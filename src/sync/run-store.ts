@@ -1,6 +1,6 @@
 // The SQL of runs and schedules.
 import type { Sql } from '../postgres/sql.ts'
-import { foldedSql, positionsSql } from './chunk-store.ts'
+import { instantSql, positionsSql } from './chunk-store.ts'
 import { syncChannel } from './request.ts'
 
 export type PendingRun = {
@@ -111,10 +111,7 @@ type Look = {
  */
 export const openShards = async (sql: Sql, look: Look): Promise<readonly number[]> => {
   const { rows } = await sql.query<{ shard: number }>(
-    `with instant as materialized (
-       select greatest($2::timestamptz,
-                timestamptz 'epoch' + ${foldedSql} * interval '1 millisecond') as at
-         from position where reader = 'project'
+    `with instant as materialized (select ${instantSql('$2')} as at
      ), opened as (
        insert into sync_chunk (run_id, shard, chunk, at, positions, users, emitted)
        select $1, -1, (select count(*) from sync_chunk where run_id = $1 and shard = -1), at,

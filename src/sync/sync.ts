@@ -1,4 +1,5 @@
 // The sync stage: of all processes that run it one leads, and syncs audiences into topic `outbound`.
+import { sweepDue } from '../audience/sweep.ts'
 import { Fault } from '../fault.ts'
 import { type Connection, sqlState } from '../postgres/sql.ts'
 import type { Running } from '../running.ts'
@@ -11,10 +12,14 @@ import type { SyncDeps } from './term.ts'
 
 export { syncLimits } from './limits.ts'
 
-type StartDeps = Omit<SyncDeps, 'limits'> & { readonly limits?: Partial<SyncDeps['limits']> }
+type StartDeps = Omit<SyncDeps, 'limits' | 'sweepDue'> & {
+  readonly limits?: Partial<SyncDeps['limits']>
+  /** Takes the place of the real one where a test watches the sweep. */
+  readonly sweepDue?: SyncDeps['sweepDue']
+}
 
 export const startSync = (start: StartDeps): Running => {
-  const deps: SyncDeps = { ...start, limits: { ...syncLimits, ...start.limits } }
+  const deps: SyncDeps = { sweepDue, ...start, limits: { ...syncLimits, ...start.limits } }
   const stopping = new AbortController()
   const bell = hangBell()
   const done = serve(deps, bell, stopping.signal)

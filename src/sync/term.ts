@@ -1,6 +1,6 @@
 // What one term of leadership has in hand: the stage's dependencies, the epoch and the lock.
 import type { Logger } from 'pino'
-import type { Audience, Live } from '../domain/configuration.ts'
+import type { Live } from '../domain/configuration.ts'
 import type { Outbound } from '../domain/message.ts'
 import { Fault } from '../fault.ts'
 import type { Appender, Codec, Source } from '../log/log.ts'
@@ -14,7 +14,6 @@ export type SweepDue = (
     readonly shard: number
     readonly at: Date
     readonly limit: number
-    readonly audiences: readonly Audience[]
   },
 ) => Promise<number>
 

@@ -6,7 +6,6 @@ import { type MemoryLog, memoryLog } from '../../src/log/memory.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
 import type { Running } from '../../src/running.ts'
 import { startSync } from '../../src/sync/sync.ts'
-import type { SweepDue } from '../../src/sync/term.ts'
 import { aDestination, aLive, anAudience, type TestLive } from '../support/configuration.ts'
 
 export const partitions = 4
@@ -36,8 +35,6 @@ export type World = {
   outbound(): Promise<readonly Outbound[]>
 }
 
-export const noSweep: SweepDue = async () => 0
-
 export const openWorld = async (pool: Pool): Promise<World> => {
   await pool.query(`truncate membership, ustate, audience_state, position, sync_run, sync_chunk,
     sync_schedule, outbox restart identity`)
@@ -62,7 +59,7 @@ export const openWorld = async (pool: Pool): Promise<World> => {
     start: (over = {}) => {
       const codecs = { outbound: jsonCodec }
       const deps = { source, appender, codecs, pool, live, clock, logger }
-      const stage = startSync({ ...deps, sweepDue: noSweep, limits: { standbyMs: 20 }, ...over })
+      const stage = startSync({ ...deps, limits: { standbyMs: 20 }, ...over })
       running.add(stage)
       return stage
     },
@@ -105,6 +102,15 @@ export const setMember = async (pool: Pool, { key, member = true, ...rest }: Mem
     [rest.audienceId ?? 1, key % 64, key, userId, member],
   )
   await pool.query('delete from membership where not cur and not synced')
+}
+
+/** A timer of the user runs out. */
+export const setDue = async (pool: Pool, key: number, due: Date) => {
+  await pool.query(
+    `insert into ustate (user_key, shard, workspace_id, ver, st, due)
+     values ($1, $2, 1, 1, '', $3)`,
+    [key, key % 64, due],
+  )
 }
 
 export const setMembers = async (pool: Pool, keys: readonly number[]) => {

@@ -6,6 +6,7 @@ import {
   bodyOf,
   goLive,
   openWorld,
+  setDue,
   setMember,
   setMembers,
   setPosition,
@@ -161,6 +162,7 @@ test('a chunk compares at the highest receivedAt folded when the clock is behind
   const ahead = start.getTime() + 5_000
   await setPosition(pool, { partition: 0, next: 7, folded: ahead })
   await setMembers(pool, [1])
+  await setDue(pool, 1, new Date(ahead))
   await goLive(pool)
   const swept: { shard: number; at: Date; limit: number }[] = []
   world.start({
@@ -182,11 +184,8 @@ test('a chunk compares at the highest receivedAt folded when the clock is behind
 
 test('users who are due are swept in their chunk, before the changes are read', async () => {
   await goLive(pool)
-  await pool.query(
-    `insert into ustate (user_key, shard, workspace_id, ver, st, due)
-     values (5, 5, 1, 1, '', $1), (6, 6, 1, 1, '', $2)`,
-    [start, new Date(start.getTime() + 1)],
-  )
+  await setDue(pool, 5, start)
+  await setDue(pool, 6, new Date(start.getTime() + 1))
   const shards: number[] = []
   world.start({
     sweepDue: async (tx, { shard, at }) => {
@@ -236,6 +235,7 @@ test('a run waits for the partition that lags, and says so after ten minutes', a
 
 test('a chunk that cannot be serialized is replayed', async () => {
   await setMembers(pool, [1, 65, 129])
+  await setDue(pool, 1, start)
   await goLive(pool)
   let sweeps = 0
   world.start({
