@@ -102,7 +102,10 @@ const poll = (source: Source, from: Ends) => {
   }
   let stopped = false
   const polling = (async () => {
-    while (!stopped) await round((await source.bounds('calls')).map(({ end }) => end))
+    while (!stopped) {
+      await round((await source.bounds('calls')).map(({ end }) => end))
+      await pause(0)
+    }
   })()
   return {
     stop: async (ends: readonly bigint[]) => {

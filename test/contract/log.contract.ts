@@ -13,6 +13,7 @@ import {
   type LogHarness,
   type Opened,
   readAll,
+  testWhere,
   textOf,
 } from './log.harness.ts'
 import { leaseContract } from './log.lease.contract.ts'
@@ -60,7 +61,7 @@ export const logContract = (
         open.splice(open.indexOf(opened), 1)
         await harness.crash(opened)
       },
-      options: { moveMs: 45_000, appendsPerWriter: 40, ...options },
+      options: { moveMs: 45_000, appendsPerWriter: 40, cannot: [], ...options },
     }
     describe('appending', () => appendContract(suite))
     describe('reading without a group', () => readContract(suite))
@@ -181,20 +182,23 @@ const appendContract = (suite: Suite) => {
     expect(bounds[at?.partition ?? -1]?.end).toBeGreaterThan(at?.offset ?? -1n)
   })
 
-  test('an append that cannot reach the log rejects within 5 s as log_unavailable', async (context) => {
-    const { cut } = suite.harness()
-    if (!cut) return context.skip('this log cannot be cut off')
-    const opened = await suite.open()
-    await opened.appender.append('calls', [entry('before', 'before')])
-    await cut(opened)
-    const started = performance.now()
-    const appends = ['one', 'two', 'three'].map((text) =>
-      opened.appender.append('calls', [entry(text, text)]),
-    )
-    for (const result of await Promise.allSettled(appends))
-      expect(result).toMatchObject({ status: 'rejected', reason: { code: 'log_unavailable' } })
-    expect(performance.now() - started).toBeLessThan(5_500)
-  })
+  testWhere(suite.options, 'cut')(
+    'an append that cannot reach the log rejects within 5 s as log_unavailable',
+    async (context) => {
+      const { cut } = suite.harness()
+      if (!cut) return context.skip('this log cannot be cut off')
+      const opened = await suite.open()
+      await opened.appender.append('calls', [entry('before', 'before')])
+      await cut(opened)
+      const started = performance.now()
+      const appends = ['one', 'two', 'three'].map((text) =>
+        opened.appender.append('calls', [entry(text, text)]),
+      )
+      for (const result of await Promise.allSettled(appends))
+        expect(result).toMatchObject({ status: 'rejected', reason: { code: 'log_unavailable' } })
+      expect(performance.now() - started).toBeLessThan(5_500)
+    },
+  )
 }
 
 const readContract = (suite: Suite) => {
@@ -296,34 +300,37 @@ const readContract = (suite: Suite) => {
     expect(await source.offsetsAt('calls', new Date(0))).toEqual(starts)
   })
 
-  test('holes in offsets are allowed, and every bound is reachable', async (context) => {
-    const { hole } = suite.harness()
-    if (!hole) return context.skip('this log leaves no holes')
-    const { appender, source } = await suite.open()
-    const from = await endsOf(source)
-    const [first] = await appender.append('calls', [entry('holed', 'one')])
-    const place = { topic: 'calls' as const, partition: first?.partition ?? 0 }
-    const endNow = async () => (await source.bounds('calls'))[place.partition]?.end as bigint
-    await hole(place)
-    await appender.append('calls', [entry('holed', 'two')])
-    await hole(place)
-    await eventually('the hole is in the bounds', async () => {
-      return (await endNow()) >= (first?.offset ?? 0n) + 4n
-    })
-    const end = await endNow()
-    const batches = await readAll(source, { ...place, from: first?.offset ?? 0n, until: end })
-    expect(batches.flatMap(({ entries }) => entries).map(textOf)).toEqual(['one', 'two'])
-    expect(batches.at(-1)?.next).toBe(end)
-    const follower = follow(source, { from })
-    await eventually('a follower reaches the bound too', () =>
-      follower.batches.some(
-        ({ partition, batch }) => partition === place.partition && batch.next >= end,
-      ),
-    )
-    expect(follower.texts()).toEqual(['one', 'two'])
-  })
+  testWhere(suite.options, 'hole')(
+    'holes in offsets are allowed, and every bound is reachable',
+    async (context) => {
+      const { hole } = suite.harness()
+      if (!hole) return context.skip('this log leaves no holes')
+      const { appender, source } = await suite.open()
+      const from = await endsOf(source)
+      const [first] = await appender.append('calls', [entry('holed', 'one')])
+      const place = { topic: 'calls' as const, partition: first?.partition ?? 0 }
+      const endNow = async () => (await source.bounds('calls'))[place.partition]?.end as bigint
+      await hole(place)
+      await appender.append('calls', [entry('holed', 'two')])
+      await hole(place)
+      await eventually('the hole is in the bounds', async () => {
+        return (await endNow()) >= (first?.offset ?? 0n) + 4n
+      })
+      const end = await endNow()
+      const batches = await readAll(source, { ...place, from: first?.offset ?? 0n, until: end })
+      expect(batches.flatMap(({ entries }) => entries).map(textOf)).toEqual(['one', 'two'])
+      expect(batches.at(-1)?.next).toBe(end)
+      const follower = follow(source, { from })
+      await eventually('a follower reaches the bound too', () =>
+        follower.batches.some(
+          ({ partition, batch }) => partition === place.partition && batch.next >= end,
+        ),
+      )
+      expect(follower.texts()).toEqual(['one', 'two'])
+    },
+  )
 
-  test('reads from the first entry still kept', async (context) => {
+  testWhere(suite.options, 'truncate')('reads from the first entry still kept', async (context) => {
     const { truncate } = suite.harness()
     if (!truncate) return context.skip('this log cannot be truncated')
     const { appender, source } = await suite.open()

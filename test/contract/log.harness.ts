@@ -1,5 +1,6 @@
 // What an adapter brings to the log contract, and the small tools its tests share.
 import { randomUUID } from 'node:crypto'
+import { test } from 'vitest'
 import type {
   Appender,
   At,
@@ -40,6 +41,8 @@ export type ContractOptions = {
   readonly moveMs?: number
   /** Appends by each of the eight concurrent writers. */
   readonly appendsPerWriter?: number
+  /** What this log cannot be made to do; the tests of it are then left out. */
+  readonly cannot?: readonly ('cut' | 'hole' | 'truncate')[]
 }
 
 export const topics = ['calls', 'calls.import', 'outbound'] as const
@@ -174,3 +177,9 @@ export const keysByPartition = (count: number, place: (key: string) => number) =
 }
 
 export const atText = ({ partition, offset }: At) => `${partition}:${offset}`
+
+type Ability = NonNullable<ContractOptions['cannot']>[number]
+
+/** `test`, or nothing at all where the log cannot be made to do what the test needs. */
+export const testWhere = (options: ContractOptions, ability: Ability): typeof test =>
+  options.cannot?.includes(ability) ? ((() => undefined) as unknown as typeof test) : test
