@@ -6,6 +6,7 @@ import type { TestProject } from 'vitest/node'
 import { startPostgres } from '../../src/postgres/embedded.ts'
 import { migrate } from '../../src/postgres/migrate.ts'
 import { openPool } from '../../src/postgres/pool.ts'
+import { provideKafka } from './kafka-setup.ts'
 
 declare module 'vitest' {
   // biome-ignore lint/style/useConsistentTypeDefinitions: merging into vitest's type needs an interface
@@ -15,6 +16,7 @@ declare module 'vitest' {
 }
 
 export const setup = async (project: TestProject): Promise<() => Promise<void>> => {
+  const stopKafka = await provideKafka(project)
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-test-'))
   const server = await startPostgres({
     dataDir,
@@ -33,6 +35,7 @@ export const setup = async (project: TestProject): Promise<() => Promise<void>> 
   await admin.close()
   project.provide('postgresUrl', server.url)
   return async () => {
+    await stopKafka()
     await server.stop()
     await rm(dataDir, { recursive: true, force: true })
   }
