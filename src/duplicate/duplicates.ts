@@ -1,0 +1,173 @@
+// Tells each reader which records of a partition are duplicates, as a pure function of the log.
+//
+// A record is a duplicate when an earlier offset of its topic-partition holds the same digest with a
+// receipt less than 24 h before its own (`windowStart` says what that means for a record whose receipt
+// lies hours behind others). Neither wall time nor memory has a say: restarts, re-reads, rollbacks and
+// batch boundaries change nothing.
+import type { Sql } from '../postgres/sql.ts'
+import { confirm } from './confirm.ts'
+import { type Chunk, type Judged, packChunks } from './entry.ts'
+import { wordsOf } from './exact.ts'
+import type { Remembered } from './remembered.ts'
+import { restoreBefore } from './restore.ts'
+import { makeRoom } from './seal.ts'
+import { deleteHoursBefore, findNext, insertChunks, type PartitionKey } from './store.ts'
+import { firstHourKept, hourMs, hourOf, windowStart } from './window.ts'
+
+export type { Judged } from './entry.ts'
+
+export type Verdict = {
+  /** By index of the entries judged. */
+  readonly duplicate: readonly boolean[]
+  readonly chunks: readonly (PartitionKey & Chunk)[]
+  /** Stores what was judged: in the reader's transaction, or before its position moves. */
+  save(tx: Sql): Promise<void>
+  /** After that commit. A verdict never accepted leaves no trace in memory. */
+  accept(): void
+}
+
+export type Duplicates = {
+  /** Entries of ascending offsets. One judgement at a time, each accepted before the next. */
+  judge(entries: readonly Judged[]): Promise<Verdict>
+  /** What it holds in memory now. */
+  bytes(): number
+}
+
+export type DuplicatesOptions = PartitionKey & {
+  /** Outside any transaction of the reader's: sealing and confirming must not wait for it. */
+  readonly sql: Sql
+  /** Half for hours not sealed (about 40 bytes an id), half for filters of sealed ones (2 bytes an id). */
+  readonly bytesMax: number
+}
+
+/** Saves many partitions' verdicts in one statement. */
+export const saveVerdicts = (tx: Sql, verdicts: readonly Verdict[]): Promise<void> =>
+  insertChunks(
+    tx,
+    verdicts.flatMap(({ chunks }) => chunks),
+  )
+
+type State = {
+  readonly remembered: Remembered
+  /** Everything before it is remembered. */
+  next: bigint
+  /** Where the highest receipt entered each new hour. */
+  readonly raised: { readonly offset: bigint; readonly hour: number }[]
+  /** The first hour kept when what can be deleted was last looked for. */
+  hourChecked: number
+}
+
+const raisedMax = 64
+
+export const openDuplicates = async (options: DuplicatesOptions): Promise<Duplicates> => {
+  const { sql, bytesMax, reader, topic, partition } = options
+  const key = { reader, topic, partition }
+  let state: State | null = null
+  return {
+    bytes: () => {
+      const bytes = state?.remembered.bytes()
+      return bytes ? bytes.open + bytes.bloom : 0
+    },
+    judge: async (entries) => {
+      const from = entries[0]?.offset
+      if (from === undefined) return nothingJudged
+      if (state === null || from < state.next) {
+        state = null
+        state = await restore({ sql, key }, from)
+      }
+      const judging = state
+      const { remembered } = judging
+      await forget({ sql, key }, judging)
+      const receipts = entries.map(({ receivedAt }) => receivedAt)
+      await makeRoom({ sql, key, remembered, bytesMax }, receipts)
+      const words = wordsOf(entries.map(({ digest }) => digest))
+      const duplicate = await judgeAll({ sql, remembered, words }, entries)
+      const chunks = packChunks(entries).map((chunk) => ({ ...key, ...chunk }))
+      return {
+        duplicate,
+        chunks,
+        save: (tx) => insertChunks(tx, chunks),
+        accept: () => {
+          if (state === judging && from >= judging.next) take(judging, words, entries)
+        },
+      }
+    },
+  }
+}
+
+const nothingJudged: Verdict = {
+  duplicate: [],
+  chunks: [],
+  save: async () => undefined,
+  accept: () => undefined,
+}
+
+type Stored = { readonly sql: Sql; readonly key: PartitionKey }
+
+const restore = async (stored: Stored, next: bigint): Promise<State> => {
+  const remembered = await restoreBefore(stored, next)
+  const hour = hourOf(remembered.high())
+  return { remembered, next, raised: [{ offset: next - 1n, hour }], hourChecked: 0 }
+}
+
+type Judging = { readonly sql: Sql; readonly remembered: Remembered; readonly words: Uint32Array }
+
+/** The starts of the entries' windows follow the highest receipt as it was at each of them. */
+const judgeAll = async ({ sql, remembered, words }: Judging, entries: readonly Judged[]) => {
+  let high = remembered.high()
+  const starts = entries.map(({ receivedAt }) => {
+    high = Math.max(high, receivedAt)
+    return windowStart(receivedAt, high)
+  })
+  const duplicate = starts.map((start, index) => remembered.isOpen(words, index * 4, start))
+  const doubts = starts.flatMap((start, index) =>
+    duplicate[index]
+      ? []
+      : remembered
+          .candidates(words, index * 4, start)
+          .map((segment) => ({ index, start, segment, entry: entries[index] as Judged })),
+  )
+  for (const index of await confirm(sql, words, doubts)) duplicate[index] = true
+  markWithin(entries, starts, duplicate)
+  return duplicate
+}
+
+/** Duplicates of records in the same batch. */
+const markWithin = (
+  entries: readonly Judged[],
+  starts: readonly number[],
+  duplicate: boolean[],
+) => {
+  const latest = new Map<string, number>()
+  for (const [index, { digest, receivedAt }] of entries.entries()) {
+    const text = Buffer.from(digest.buffer, digest.byteOffset, digest.byteLength).toString('latin1')
+    const before = latest.get(text)
+    if (before !== undefined && before >= (starts[index] as number)) duplicate[index] = true
+    latest.set(text, Math.max(before ?? receivedAt, receivedAt))
+  }
+}
+
+const take = (state: State, words: Uint32Array, entries: readonly Judged[]) => {
+  const { remembered, raised } = state
+  for (const [index, { offset, receivedAt }] of entries.entries()) {
+    remembered.put(words, index * 4, receivedAt)
+    if (hourOf(receivedAt) > hourOf(remembered.high()))
+      raised.push({ offset, hour: hourOf(receivedAt) })
+    remembered.raise(receivedAt)
+    state.next = offset + 1n
+  }
+  raised.splice(0, raised.length - raisedMax)
+}
+
+/**
+ * Deletes hours that no record from the reader's stored position on can be compared with: a reader
+ * that starts again there must find what it found the first time.
+ */
+const forget = async ({ sql, key }: Stored, state: State) => {
+  const hour = firstHourKept(state.remembered.high())
+  if (hour <= state.hourChecked) return
+  const next = await findNext(sql, key)
+  const safe = state.raised.findLast(({ offset }) => next !== null && offset < next)
+  if (safe) await deleteHoursBefore(sql, key, firstHourKept(safe.hour * hourMs))
+  state.hourChecked = hour
+}
