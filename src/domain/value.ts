@@ -42,31 +42,32 @@ const valueAt = (root: Json | undefined, path: readonly string[]): Json | undefi
 }
 
 export const compare = (comparison: Comparison, found: Json | undefined): boolean => {
-  if (comparison.op === 'absent') return found === undefined || found === null
-  if (found === undefined || found === null) return false
+  const present = found !== undefined && found !== null
   switch (comparison.op) {
+    case 'absent':
+      return !present
     case 'exists':
-      return true
+      return present
     case 'eq':
-      return equal(found, comparison.value, comparison.foldCase)
+      return present && equal(found, comparison.value, comparison.foldCase)
     case 'neq':
-      return !equal(found, comparison.value, comparison.foldCase)
+      return present && !equal(found, comparison.value, comparison.foldCase)
     case 'gt':
     case 'gte':
     case 'lt':
     case 'lte':
-      return ordered(comparison.op, order(found, comparison.value, comparison.foldCase))
+      return present && ordered(comparison.op, order(found, comparison.value, comparison.foldCase))
     case 'contains':
     case 'omits':
     case 'starts_with':
     case 'ends_with':
-      return compareText(comparison, found)
+      return present && compareText(comparison, found)
     case 'one_of':
     case 'none_of':
     case 'contains_any':
     case 'contains_all':
     case 'contains_none':
-      return compareList(comparison, found)
+      return present && compareList(comparison, found)
   }
 }
 

@@ -1,0 +1,178 @@
+// The SQL of users and memberships, shared by the projector, its back-fill and the sweep.
+import type { Connection, Sql } from '../postgres/sql.ts'
+import type { Flip } from './assess.ts'
+import { copyRows, type UserRow } from './copy.ts'
+import { packUser } from './pack.ts'
+import { knownTo, type Plan } from './plan.ts'
+import { shards, type UserState } from './state.ts'
+
+/**
+ * First in every transaction that writes users. Plans are pinned: with stale statistics the planner
+ * has turned a few thousand index probes into scans of the whole table.
+ */
+export const prepareSession = async (tx: Sql): Promise<void> => {
+  await tx.query(
+    `set local enable_hashjoin = off; set local enable_mergejoin = off; set local enable_seqscan = off;
+     set local client_min_messages = error;
+     create temp table if not exists ustate_in (
+       user_key bigint, shard smallint, workspace_id int, ver bigint, user_id text, st bytea,
+       due timestamptz, merged_into bigint
+     ) on commit delete rows`,
+  )
+}
+
+export type LockedRow = {
+  readonly key: number
+  readonly ver: number
+  readonly workspaceId: number
+  readonly userId: string | null
+  readonly due: number
+  readonly mergedInto: number | null
+  /** `null` where the caller's `ver` is the stored one. */
+  readonly st: Buffer | null
+}
+
+const lockedColumns = `u.user_key::float8 as key, u.ver::float8 as ver,
+  u.workspace_id as "workspaceId", u.user_id as "userId", u.merged_into::float8 as "mergedInto",
+  coalesce((extract(epoch from u.due) * 1000)::float8, 'Infinity'::float8) as due`
+
+/**
+ * Locks rows in the order of keys; the state comes along only where the cached one is not the stored
+ * one. Cost: one probe of ustate_pkey a key.
+ */
+export const lockUsers = async (
+  tx: Sql,
+  wanted: readonly { readonly key: number; readonly ver: number }[],
+): Promise<readonly LockedRow[]> => {
+  if (wanted.length === 0) return []
+  const { rows } = await tx.query<LockedRow>(
+    `select ${lockedColumns}, case when u.ver is distinct from w.ver then u.st end as st
+       from unnest($1::bigint[], $2::bigint[]) as w(user_key, ver)
+       join ustate u on u.user_key = w.user_key
+      order by u.user_key for update of u`,
+    [wanted.map(({ key }) => key), wanted.map(({ ver }) => ver)],
+  )
+  return rows
+}
+
+/** Locks the next users by key, for a pass over all of them; tombstones are left out. */
+export const lockUsersAfter = async (
+  tx: Sql,
+  { after, limit }: { readonly after: number; readonly limit: number },
+): Promise<readonly LockedRow[]> => {
+  const { rows } = await tx.query<LockedRow>(
+    `select ${lockedColumns}, u.st
+       from ustate u where u.user_key > $1 and u.merged_into is null
+      order by u.user_key limit $2 for update of u`,
+    [after, limit],
+  )
+  return rows
+}
+
+/** By ustate_due: the users of a shard whose timer has run out. */
+export const lockUsersDue = async (
+  tx: Sql,
+  wanted: { readonly shard: number; readonly at: Date; readonly limit: number },
+): Promise<readonly LockedRow[]> => {
+  const { rows } = await tx.query<LockedRow>(
+    `with due as materialized (
+       select user_key from ustate where shard = $1 and due <= $2 order by due limit $3
+     )
+     select ${lockedColumns}, u.st
+       from due d join ustate u on u.user_key = d.user_key
+      where u.due <= $2
+      order by u.user_key for update of u`,
+    [wanted.shard, wanted.at, wanted.limit],
+  )
+  return rows
+}
+
+/** Writes users that are locked or new, each with its next `ver`. */
+export const saveUsers = async (
+  tx: Connection,
+  users: readonly UserState[],
+  plan: Plan,
+): Promise<void> => {
+  const known = knownTo(plan)
+  await saveRows(
+    tx,
+    users.map((user) => {
+      const st = packUser(user, known)
+      user.ver += 1
+      user.packedBytes = st.length
+      return {
+        key: user.key,
+        shard: user.key % shards,
+        workspaceId: user.workspaceId,
+        ver: user.ver,
+        userId: user.userId,
+        st,
+        due: user.due,
+        mergedInto: null,
+      }
+    }),
+  )
+}
+
+/** COPY into a session table, then one upsert: the fastest of the ways tried, at any row width. */
+export const saveRows = async (tx: Connection, rows: readonly UserRow[]): Promise<void> => {
+  if (rows.length === 0) return
+  await tx.copyIn('copy ustate_in from stdin (format binary)', copyRows(rows))
+  await tx.query(
+    `insert into ustate select * from ustate_in
+     on conflict (user_key) do update
+       set (ver, user_id, st, due, merged_into)
+         = (excluded.ver, excluded.user_id, excluded.st, excluded.due, excluded.merged_into)`,
+  )
+}
+
+/** Memberships of users whose rows are locked. An entry of one who is a member already fills the user id. */
+export const saveFlips = async (
+  tx: Sql,
+  { flips, at }: { readonly flips: readonly Flip[]; readonly at: Date },
+): Promise<void> => {
+  const ordered = flips.toSorted(
+    (left, right) => left.audienceId - right.audienceId || left.userKey - right.userKey,
+  )
+  const entered = ordered.filter(({ member }) => member)
+  const left = ordered.filter(({ member }) => !member)
+  if (entered.length > 0) await enter(tx, entered, at)
+  if (left.length > 0) await leave(tx, left)
+}
+
+const enter = async (tx: Sql, flips: readonly Flip[], at: Date): Promise<void> => {
+  await tx.query(
+    `insert into membership (audience_id, shard, user_key, user_id, cur, synced, entered_at)
+     select f.audience_id, f.user_key % ${shards}, f.user_key, f.user_id, true, false, $4
+       from unnest($1::int[], $2::bigint[], $3::text[]) as f(audience_id, user_key, user_id)
+     on conflict (audience_id, user_key) do update
+       set cur = true, user_id = excluded.user_id,
+           entered_at = case when membership.cur then membership.entered_at else excluded.entered_at end`,
+    [
+      flips.map(({ audienceId }) => audienceId),
+      flips.map(({ userKey }) => userKey),
+      flips.map(({ userId }) => userId),
+      at,
+    ],
+  )
+}
+
+/** The update takes the row locks, so that no sync can set `synced` between the two statements. */
+const leave = async (tx: Sql, flips: readonly Flip[]): Promise<void> => {
+  const keys = [flips.map(({ audienceId }) => audienceId), flips.map(({ userKey }) => userKey)]
+  const { rows } = await tx.query<{ audienceId: number; userKey: bigint; synced: boolean }>(
+    `update membership m set cur = false
+       from unnest($1::int[], $2::bigint[]) as f(audience_id, user_key)
+      where m.audience_id = f.audience_id and m.user_key = f.user_key
+     returning m.audience_id as "audienceId", m.user_key as "userKey", m.synced`,
+    keys,
+  )
+  const gone = rows.filter(({ synced }) => !synced)
+  if (gone.length === 0) return
+  await tx.query(
+    `delete from membership m
+      using unnest($1::int[], $2::bigint[]) as f(audience_id, user_key)
+      where m.audience_id = f.audience_id and m.user_key = f.user_key`,
+    [gone.map(({ audienceId }) => audienceId), gone.map(({ userKey }) => userKey)],
+  )
+}

@@ -1,0 +1,221 @@
+// One gathered batch: what is decided before its transaction, and the transaction itself.
+import { unpackUser } from '../audience/pack.ts'
+import { loadPlan, type Plan, planVersion } from '../audience/plan.ts'
+import type { UserState } from '../audience/state.ts'
+import { lockUsers, prepareSession, saveFlips, saveUsers } from '../audience/store.ts'
+import { type Identity, identityText } from '../domain/identity.ts'
+import { saveVerdicts, type Verdict } from '../duplicate/duplicates.ts'
+import { Fault } from '../fault.ts'
+import { movePositions } from '../postgres/position.ts'
+import type { Connection, Pool } from '../postgres/sql.ts'
+import type { BoundedMap } from './bounded-map.ts'
+import { type Call, identitiesOf, readCall } from './call.ts'
+import { type Folded, foldBatch, type Placed } from './fold.ts'
+import type { Lane, Piece } from './lanes.ts'
+import {
+  addIdentities,
+  findIdentities,
+  foldedState,
+  type keySupply,
+  lockPositions,
+  saveMerges,
+} from './store.ts'
+
+/** What the projector keeps between batches. */
+export type Desk = {
+  readonly pool: Pool
+  readonly users: BoundedMap<number, UserState>
+  /** By identityText. Only what is stored; whether it still holds shows when the user is locked. */
+  readonly identities: BoundedMap<string, number>
+  /** From a user merged away to the one it became. */
+  readonly merged: BoundedMap<number, number>
+  readonly keys: ReturnType<typeof keySupply>
+  readonly yieldMs: number
+  plan: Plan
+  /** The highest receivedAt folded by this process, epoch ms. */
+  folded: number
+}
+
+export type Prepared = {
+  readonly pieces: readonly Piece[]
+  readonly plan: Plan
+  /** By piece, then by call. */
+  readonly calls: readonly (readonly Call[])[]
+  readonly asked: ReadonlyMap<string, Identity>
+  readonly known: ReadonlyMap<string, number>
+}
+
+/** Everything that can be done while the batch before is still being written. */
+export const prepareBatch = async (
+  desk: Desk,
+  pieces: readonly Piece[],
+  { fresh }: { readonly fresh: boolean },
+): Promise<Prepared> => {
+  const { plan } = desk
+  const calls = pieces.map((piece) => piece.calls.map(({ message }) => readCall(message, plan)))
+  const asked = new Map<string, Identity>()
+  for (const { who } of calls.flat())
+    for (const identity of identitiesOf(who)) asked.set(identityText(identity), identity)
+  const known = new Map<string, number>()
+  const missing: [string, Identity][] = []
+  for (const [text, identity] of asked) {
+    const key = fresh ? undefined : desk.identities.get(text)
+    if (key === undefined) missing.push([text, identity])
+    else known.set(text, key)
+  }
+  const found = await findIdentities(
+    desk.pool,
+    missing.map(([, identity]) => identity),
+  )
+  for (const [at, [text]] of missing.entries()) {
+    const key = found[at] ?? null
+    desk.identities.delete(text)
+    if (key === null) continue
+    known.set(text, key)
+    desk.identities.set(text, key)
+  }
+  return { pieces, plan, calls, asked, known }
+}
+
+/** Why a batch was rolled back: each is expected, and its answer is to go on differently. */
+export type Unwound =
+  /** Somebody else has these partitions. */
+  | { readonly type: 'lost'; readonly lanes: readonly Lane[] }
+  /** An earlier try was committed although its answer never came. */
+  | { readonly type: 'committed' }
+  /** The plan or an identity changed after the batch was prepared. */
+  | { readonly type: 'stale'; readonly plan: Plan | null }
+
+const unwind = (why: Unwound) => Object.assign(new Error(why.type), { code: 'unwound', why })
+
+export const unwoundBy = (error: unknown): Unwound | null =>
+  (error as { code?: unknown } | null)?.code === 'unwound' ? (error as { why: Unwound }).why : null
+
+/** How far each lane of the batch moves. */
+export type Moves = ReadonlyMap<Lane, { readonly next: bigint; readonly folded: number }>
+
+export const movesOf = (pieces: readonly Piece[]): Moves => {
+  const moves = new Map<Lane, { next: bigint; folded: number }>()
+  for (const { lane, next, calls } of pieces) {
+    let folded = moves.get(lane)?.folded ?? lane.folded
+    for (const { message } of calls) folded = Math.max(folded, message.receivedAt)
+    moves.set(lane, { next, folded })
+  }
+  return moves
+}
+
+export type Verdicts = ReadonlyMap<Lane, Verdict>
+
+export type Written = Folded & {
+  readonly at: number
+  readonly locked: ReadonlyMap<number, UserState>
+}
+
+type Batch = { readonly prepared: Prepared; readonly verdicts: Verdicts; readonly moves: Moves }
+
+/** One transaction: positions, users, memberships and duplicates, or none of it. */
+export const writeBatch = (desk: Desk, batch: Batch): Promise<Written> =>
+  desk.pool.transaction(async (tx) => {
+    const { prepared, verdicts, moves } = batch
+    await prepareSession(tx)
+    await takePositions(tx, moves)
+    if ((await planVersion(tx)) !== prepared.plan.version)
+      throw unwind({ type: 'stale', plan: await loadPlan(tx) })
+    const known = knownNow(desk, prepared)
+    const locked = await lockKnown(tx, desk, known)
+    await desk.keys.stock(prepared.asked.size)
+    const at = Math.max(desk.folded, ...[...moves.values()].map(({ folded }) => folded))
+    const folded = await foldBatch({
+      calls: placed(prepared, verdicts),
+      plan: prepared.plan,
+      at,
+      known,
+      users: locked,
+      newKey: desk.keys.next,
+      yieldMs: desk.yieldMs,
+    })
+    await saveVerdicts(tx, [...verdicts.values()])
+    await saveUsers(tx, folded.users, prepared.plan)
+    if (!(await addIdentities(tx, folded.identities))) throw unwind({ type: 'stale', plan: null })
+    await saveMerges(tx, folded)
+    await saveFlips(tx, { flips: folded.flips, at: new Date(at) })
+    return { ...folded, at, locked }
+  })
+
+const takePositions = async (tx: Connection, moves: Moves): Promise<void> => {
+  const lanes = [...moves.keys()]
+  const rows = await lockPositions(
+    tx,
+    lanes.map(({ lease }) => lease),
+  )
+  const rowOf = (lane: Lane) =>
+    rows.find((row) => row.topic === lane.lease.topic && row.partition === lane.lease.partition)
+  const lost = lanes.filter((lane) => rowOf(lane)?.epoch !== lane.epoch)
+  if (lost.length > 0) throw unwind({ type: 'lost', lanes: lost })
+  const moved = lanes.filter((lane) => rowOf(lane)?.next !== lane.next)
+  if (moved.length > 0) {
+    // With the epoch still ours only our own earlier try can have moved them, all together.
+    if (lanes.every((lane) => rowOf(lane)?.next === moves.get(lane)?.next))
+      throw unwind({ type: 'committed' })
+    throw new Fault('position_lost', 'a position moved under the epoch of its owner')
+  }
+  await movePositions(
+    tx,
+    [...moves].map(([{ lease, epoch }, { next, folded }]) => ({
+      reader: 'project',
+      topic: lease.topic,
+      partition: lease.partition,
+      epoch,
+      next,
+      state: foldedState(folded),
+    })),
+  )
+}
+
+/** With what the batch before has made meanwhile. */
+const knownNow = (desk: Desk, { asked, known }: Prepared): ReadonlyMap<string, number> => {
+  const now = new Map<string, number>()
+  for (const text of asked.keys()) {
+    const key = desk.identities.get(text) ?? known.get(text)
+    if (key !== undefined) now.set(text, desk.merged.get(key) ?? key)
+  }
+  return now
+}
+
+/** Locks by key, and takes from the cache what is still the stored state. */
+const lockKnown = async (
+  tx: Connection,
+  desk: Desk,
+  known: ReadonlyMap<string, number>,
+): Promise<ReadonlyMap<number, UserState>> => {
+  const keys = [...new Set(known.values())].sort((left, right) => left - right)
+  const cached = keys.map((key) => desk.users.take(key))
+  const rows = await lockUsers(
+    tx,
+    keys.map((key, at) => ({ key, ver: cached[at]?.ver ?? 0 })),
+  )
+  // A key without a living row was merged away after the identity was read.
+  if (rows.length < keys.length || rows.some(({ mergedInto }) => mergedInto !== null))
+    throw unwind({ type: 'stale', plan: null })
+  return new Map(
+    rows.map(({ st, ...row }, at) => [
+      row.key,
+      st === null ? (cached[at] as UserState) : unpackUser({ ...row, st }),
+    ]),
+  )
+}
+
+const placed = ({ pieces, calls }: Prepared, verdicts: Verdicts): readonly Placed[] => {
+  const judged = new Map<Lane, number>()
+  return pieces.flatMap(({ lane, calls: received }, piece) => {
+    const start = judged.get(lane) ?? 0
+    judged.set(lane, start + received.length)
+    const duplicate = verdicts.get(lane)?.duplicate ?? []
+    const { topic, partition } = lane.lease
+    return received.flatMap(({ offset }, at) =>
+      duplicate[start + at] === true
+        ? []
+        : [{ call: calls[piece]?.[at] as Call, topic, partition, offset }],
+    )
+  })
+}

@@ -1,0 +1,202 @@
+// The projector's loop: gathers calls of all partitions into one transaction after another.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { isReplayable } from '../postgres/sql.ts'
+import {
+  type Desk,
+  type Moves,
+  movesOf,
+  type Prepared,
+  prepareBatch,
+  unwoundBy,
+  type Verdicts,
+  type Written,
+  writeBatch,
+} from './batch.ts'
+import type { Lane, LaneQueue, Piece } from './lanes.ts'
+import type { ProjectLimits } from './limits.ts'
+import { isOutage } from './outage.ts'
+import type { Turns } from './turns.ts'
+
+export type BatchDeps = {
+  readonly desk: Desk
+  readonly queue: LaneQueue
+  readonly turns: Turns
+  readonly limits: ProjectLimits
+  readonly logger: Logger
+}
+
+/** Returns when the queue is closed, the batch in hand settled. */
+export const projectBatches = async (deps: BatchDeps): Promise<void> => {
+  const { desk, queue, limits } = deps
+  const prepare = (pieces: readonly Piece[]) => prepareBatch(desk, pieces, { fresh: false })
+  let ahead: Promise<readonly Piece[]> = queue.take()
+  let prepared: Promise<Prepared> | null = null
+  for (;;) {
+    const pieces = await ahead
+    if (pieces.length === 0) return
+    const current = prepared ?? prepare(pieces)
+    prepared = null
+    const settled = settle(deps, pieces, current)
+    if (queue.size() * 2 >= limits.batchCallsMax) {
+      // Enough waits for a batch of its own: decide it while this one is written.
+      ahead = queue.take()
+      prepared = ahead.then(prepare)
+      prepared.catch(() => undefined)
+      await settled
+    } else {
+      await settled
+      await linger(queue, limits)
+      ahead = queue.take()
+    }
+  }
+}
+
+/** A few calls right after a batch are likely followed by more; after a pause they are not kept waiting. */
+const linger = async (queue: LaneQueue, limits: ProjectLimits): Promise<void> => {
+  if (queue.size() > 0 && queue.size() < limits.batchCallsMax) await sleep(limits.gatherMs)
+}
+
+const settle = async (
+  deps: BatchDeps,
+  all: readonly Piece[],
+  first: Promise<Prepared>,
+): Promise<void> => {
+  const { desk, limits, logger } = deps
+  const began = performance.now()
+  let prepared: Prepared | null = null
+  let fresh = false
+  for (let tries = 0; ; tries++) {
+    const pieces = all.filter(({ lane }) => !lane.lost)
+    if (pieces.length === 0) return
+    try {
+      prepared ??=
+        tries === 0 && pieces.length === all.length
+          ? await first
+          : await prepareBatch(desk, pieces, { fresh })
+      const moves = movesOf(pieces)
+      const verdicts = await judge(pieces)
+      const written = await write(deps, { prepared, verdicts, moves })
+      remember(deps, { moves, verdicts, written })
+      if (written !== null) logBatch(deps, { pieces, verdicts, written, began, tries })
+      return
+    } catch (error) {
+      const outageMs = performance.now() - began
+      const reason = await recover(deps, error, { tries, outageMs })
+      logger.warn({ reason, tries, calls: callsIn(pieces) }, 'batch.replayed')
+      fresh = reason === 'stale'
+      prepared = null
+    }
+    if (tries > limits.replaysMax) throw new RangeError('a batch was replayed too often')
+  }
+}
+
+const callsIn = (pieces: readonly Piece[]) =>
+  pieces.reduce((sum, { calls }) => sum + calls.length, 0)
+
+/** `null` when an earlier try had been committed already. */
+const write = async (
+  { desk, turns }: BatchDeps,
+  batch: Parameters<typeof writeBatch>[1],
+): Promise<Written | null> => {
+  try {
+    return await turns(() => writeBatch(desk, batch))
+  } catch (error) {
+    if (unwoundBy(error)?.type === 'committed') return null
+    throw error
+  }
+}
+
+/** By lane, in the order of offsets: what is accepted of one batch is what the next is judged by. */
+const judge = async (pieces: readonly Piece[]): Promise<Verdicts> => {
+  const verdicts = new Map()
+  for (const [lane, own] of Map.groupBy(pieces, (piece) => piece.lane)) {
+    const entries = own.flatMap(({ calls }) =>
+      calls.map(({ offset, message: { digest, receivedAt } }) => ({ offset, digest, receivedAt })),
+    )
+    if (entries.length > 0) verdicts.set(lane, await lane.duplicates.judge(entries))
+  }
+  return verdicts
+}
+
+type Tries = { readonly tries: number; readonly outageMs: number }
+
+/** Says why the batch is tried again, or throws what no further try can mend. */
+const recover = async (
+  { desk, limits }: BatchDeps,
+  error: unknown,
+  { tries, outageMs }: Tries,
+): Promise<string> => {
+  const unwound = unwoundBy(error)
+  switch (unwound?.type) {
+    case 'lost':
+      for (const lane of unwound.lanes) lane.lose()
+      return 'lost'
+    case 'stale':
+      if (unwound.plan !== null) desk.plan = unwound.plan
+      return 'stale'
+    case 'committed':
+    case undefined:
+      break
+  }
+  if (isReplayable(error)) {
+    await sleep(Math.random() * Math.min(5 * (tries + 1), 100))
+    return 'conflict'
+  }
+  if (!isOutage(error) || outageMs > limits.outageMs) throw error
+  await sleep(limits.retryMs)
+  return 'outage'
+}
+
+type Settled = {
+  readonly moves: Moves
+  readonly verdicts: Verdicts
+  readonly written: Written | null
+}
+
+const remember = ({ desk }: BatchDeps, { moves, verdicts, written }: Settled): void => {
+  for (const [lane, { next, folded }] of moves) {
+    lane.next = next
+    lane.folded = folded
+    desk.folded = Math.max(desk.folded, folded)
+    lane.commit()
+  }
+  for (const verdict of verdicts.values()) verdict.accept()
+  if (written === null) return
+  const gone = new Set(written.vanished.map(({ user }) => user.key))
+  for (const user of written.locked.values())
+    if (!gone.has(user.key)) desk.users.set(user.key, user)
+  for (const user of written.users) desk.users.set(user.key, user)
+  for (const { user, into } of written.vanished) desk.merged.set(user.key, into)
+  for (const { text, key } of written.identities) desk.identities.set(text, key)
+}
+
+type Line = {
+  readonly pieces: readonly Piece[]
+  readonly verdicts: Verdicts
+  readonly written: Written
+  readonly began: number
+  readonly tries: number
+}
+
+const logBatch = ({ logger }: BatchDeps, line: Line): void => {
+  const { pieces, verdicts, written, began, tries } = line
+  if (!logger.isLevelEnabled('debug')) return
+  let duplicates = 0
+  for (const { duplicate } of verdicts.values())
+    for (const is of duplicate) duplicates += is ? 1 : 0
+  logger.debug(
+    {
+      calls: callsIn(pieces),
+      partitions: new Set<Lane>(pieces.map(({ lane }) => lane)).size,
+      duplicates,
+      users: written.locked.size,
+      written: written.users.length,
+      flips: written.flips.length,
+      merges: written.merges.length,
+      replays: tries,
+      durationMs: Math.round(performance.now() - began),
+    },
+    'batch.projected',
+  )
+}

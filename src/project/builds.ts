@@ -1,0 +1,158 @@
+// Building audiences: of all projectors one brings new and edited ones in, while all go on folding.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { assess, type Flip } from '../audience/assess.ts'
+import { unpackUser } from '../audience/pack.ts'
+import { loadPlan } from '../audience/plan.ts'
+import type { UserState } from '../audience/state.ts'
+import { lockUsersAfter, prepareSession, saveFlips, saveUsers } from '../audience/store.ts'
+import type { Live } from '../domain/configuration.ts'
+import { deleteHoursBefore } from '../duplicate/store.ts'
+import { type Connection, isReplayable, type Sql } from '../postgres/sql.ts'
+import type { Clock } from '../running.ts'
+import {
+  type Build,
+  buildAudiences,
+  bumpPlan,
+  finishBuild,
+  highestFolded,
+  lockAllPositions,
+  moveEvaluated,
+  pinPlan,
+  readBuild,
+  readPartitions,
+  readPlanRow,
+  startEvaluating,
+} from './build-store.ts'
+import { foldHistory, type HistoryDeps, historyReader } from './history.ts'
+import { isOutage } from './outage.ts'
+import { reconcile } from './reconcile.ts'
+
+export type BuildDeps = HistoryDeps & {
+  readonly live: Live
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** 'MILLBILD' read as a number: held by the session of the one that builds. */
+const lockKey = '5567930484642467908'
+
+/** Returns when the stage stops. A database that is away is waited for. */
+export const runBuilds = async (deps: BuildDeps): Promise<void> => {
+  const { pool, stopping, limits, logger } = deps
+  while (!stopping.aborted) {
+    try {
+      await pool.connect((seat) => buildWhileHeld(deps, seat))
+    } catch (error) {
+      if (!isOutage(error) && !isReplayable(error)) throw error
+      logger.warn({ err: error }, 'build.interrupted')
+    }
+    await pause(limits.buildPollMs, stopping)
+  }
+}
+
+/** The session's end gives the lock back: a killed process leaves its build to the next. */
+const buildWhileHeld = async (deps: BuildDeps, seat: Connection): Promise<void> => {
+  const { rows } = await seat.query<{ held: boolean }>(
+    `select pg_try_advisory_lock(${lockKey}) as held`,
+  )
+  if (rows[0]?.held !== true) return
+  try {
+    while (!deps.stopping.aborted) {
+      const changed = await reconcile(deps, deps.live.now())
+      if (changed !== null) deps.logger.info(changed, 'audiences.reconciled')
+      const build = await readBuild(seat)
+      if (build === null) await waitForChange(deps)
+      else await step(deps, build)
+    }
+  } finally {
+    await seat.query(`select pg_advisory_unlock(${lockKey})`).catch(() => undefined)
+  }
+}
+
+const pause = (ms: number, signal: AbortSignal) =>
+  sleep(ms, undefined, { signal }).catch(() => undefined)
+
+const waitForChange = async ({ live, limits, stopping }: BuildDeps): Promise<void> => {
+  const woken = new AbortController()
+  const unsubscribe = live.onChange(() => woken.abort())
+  await pause(limits.buildPollMs, AbortSignal.any([stopping, woken.signal]))
+  unsubscribe()
+}
+
+const step = async (deps: BuildDeps, build: Build): Promise<void> => {
+  switch (build.phase) {
+    case 'folding':
+      await foldHistory(deps, build)
+      if (deps.stopping.aborted) return
+      return deps.turns(() => deps.pool.transaction((tx) => turnToEvaluating(tx, build)))
+    case 'evaluating':
+      return evaluateUsers(deps, build)
+  }
+}
+
+/** Under all positions: every user made before is stored by now, every later one is evaluated when made. */
+const turnToEvaluating = async (tx: Connection, build: Build): Promise<void> => {
+  await lockAllPositions(tx)
+  await bumpPlan(tx, await readPlanRow(tx))
+  await startEvaluating(tx, build)
+}
+
+const evaluateUsers = async (deps: BuildDeps, start: Build): Promise<void> => {
+  const { pool, turns, clock, logger, stopping } = deps
+  let build = start
+  while (!stopping.aborted) {
+    const evaluated = await turns(() =>
+      pool.transaction((tx) => evaluateChunk(tx, build, deps.limits.evaluateUsersMax)),
+    )
+    if (evaluated === null) {
+      const live = await pool.transaction(async (tx) => {
+        await forgetHistory(tx, build)
+        return finishBuild(tx, { build, at: clock() })
+      })
+      logger.info({ buildId: build.id, audienceIds: live }, 'build.finished')
+      return
+    }
+    build = { ...build, evaluated }
+  }
+}
+
+/** Returns the last user evaluated, `null` when there was none left. */
+const evaluateChunk = async (
+  tx: Connection,
+  build: Build,
+  limit: number,
+): Promise<number | null> => {
+  await prepareSession(tx)
+  await pinPlan(tx)
+  const rows = await lockUsersAfter(tx, { after: build.evaluated, limit })
+  const last = rows.at(-1)
+  if (last === undefined) return null
+  await moveEvaluated(tx, { build, evaluated: last.key })
+  const plan = await loadPlan(tx)
+  const ids = new Set(await buildAudiences(tx, build))
+  const at = await highestFolded(tx)
+  const flips: Flip[] = []
+  const changed: UserState[] = []
+  for (const row of rows) {
+    const user = unpackUser({ ...row, st: row.st as Buffer })
+    const all = plan.workspaces.get(user.workspaceId)?.audiences ?? []
+    const audiences = all.filter(({ id }) => ids.has(id))
+    const { due } = user
+    const flipped = assess(user, { audiences, at, whole: false })
+    flips.push(...flipped)
+    if (flipped.length > 0 || user.due !== due) changed.push(user)
+  }
+  await saveUsers(tx, changed, plan)
+  await saveFlips(tx, { flips, at: new Date(at) })
+  return last.key
+}
+
+/** The digests that the build's reading of history was judged by. */
+const forgetHistory = async (tx: Sql, build: Build): Promise<void> => {
+  const reader = historyReader(build)
+  for (const { topic, partition } of await readPartitions(tx, build.id))
+    await deleteHoursBefore(tx, { reader, topic, partition }, lastHour)
+}
+
+const lastHour = 2_147_483_647

@@ -1,0 +1,63 @@
+// A call as folding needs it: who, when, which leaves it feeds and which traits it writes.
+
+import type { Plan, PlannedLeaf } from '../audience/plan.ts'
+import { admits } from '../domain/evaluate.ts'
+import { type Identity, type Who, whoOf } from '../domain/identity.ts'
+import type { JsonObject, Message } from '../domain/message.ts'
+import { effectiveTime } from '../domain/window.ts'
+
+export type Call = {
+  readonly who: Who
+  readonly workspaceId: number
+  readonly te: number
+  readonly receivedAt: number
+  readonly messageId: string
+  readonly leaves: readonly PlannedLeaf[]
+  readonly traits: JsonObject | null
+}
+
+type Body = { readonly properties?: JsonObject; readonly traits?: JsonObject }
+
+const nothing: readonly PlannedLeaf[] = []
+
+/** Parses the body only when a leaf filters this event, or when it may write traits. */
+export const readCall = (message: Message, plan: Plan): Call => {
+  const leaves = leavesOf(message, plan)
+  const traits = message.type === 'identify' ? (bodyOf(message).traits ?? null) : null
+  return {
+    who: whoOf(message),
+    workspaceId: message.workspaceId,
+    te: effectiveTime(message.timestamp, message.receivedAt),
+    receivedAt: message.receivedAt,
+    messageId: message.messageId,
+    leaves,
+    traits: traits !== null && Object.keys(traits).length > 0 ? traits : null,
+  }
+}
+
+export const leavesOf = (message: Message, plan: Plan): readonly PlannedLeaf[] => {
+  if (message.type !== 'track' || message.event === null) return nothing
+  const leaves = plan.workspaces.get(message.workspaceId)?.leaves.get(message.event)
+  if (leaves === undefined || leaves.every(({ where }) => where === null)) return leaves ?? nothing
+  const { properties } = bodyOf(message)
+  return leaves.filter(({ where }) => where === null || admits(where, properties))
+}
+
+const bodyOf = (message: Message): Body =>
+  JSON.parse(
+    Buffer.from(message.body.buffer, message.body.byteOffset, message.body.byteLength).toString(),
+  ) as Body
+
+/** Every identity that resolving the call may ask for. */
+export const identitiesOf = (who: Who): readonly Identity[] => {
+  switch (who.type) {
+    case 'nobody':
+      return []
+    case 'one':
+      return [who.subject]
+    case 'identified':
+      return [who.subject, who.anonymous]
+    case 'aliased':
+      return [who.subject, who.previous, who.previousAnonymous]
+  }
+}

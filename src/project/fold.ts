@@ -1,0 +1,126 @@
+// Folding a batch into users, in log order, and deciding from it which memberships flip. Pure.
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { assess, type Flip } from '../audience/assess.ts'
+import { keepOf, type Plan, type PlannedAudience } from '../audience/plan.ts'
+import { setTraits, type UserState } from '../audience/state.ts'
+import { emptyCount, foldCount } from '../domain/summary.ts'
+import { writeTraits } from '../domain/traits.ts'
+import { bucketOf } from '../domain/window.ts'
+import type { Call } from './call.ts'
+import { type AddedIdentity, type Merge, openPeople, type Touched } from './people.ts'
+
+export type Placed = {
+  readonly call: Call
+  readonly topic: string
+  readonly partition: number
+  readonly offset: bigint
+}
+
+export type Folded = {
+  /** To be written. */
+  readonly users: readonly UserState[]
+  readonly vanished: readonly { readonly user: UserState; readonly into: number }[]
+  readonly flips: readonly Flip[]
+  readonly identities: readonly AddedIdentity[]
+  readonly merges: readonly (Merge & Pick<Placed, 'topic' | 'partition' | 'offset'>)[]
+}
+
+type Input = {
+  readonly calls: readonly Placed[]
+  readonly plan: Plan
+  /** The instant to evaluate at: the highest receivedAt folded so far. */
+  readonly at: number
+  readonly known: ReadonlyMap<string, number>
+  readonly users: ReadonlyMap<number, UserState>
+  readonly newKey: () => number
+  readonly yieldMs: number
+}
+
+export const foldBatch = async (input: Input): Promise<Folded> => {
+  const { calls, plan, known, users, newKey } = input
+  const pause = pauser(input.yieldMs)
+  const people = openPeople({ known, users, newKey, keepOf: keepOf(plan) })
+  const looks = new Map<UserState, Set<PlannedAudience>>()
+  const merges: Folded['merges'][number][] = []
+  for (const { call, topic, partition, offset } of calls) {
+    const touched = people.resolve(call.who)
+    while (merges.length < people.merges.length)
+      merges.push({ ...(people.merges[merges.length] as Merge), topic, partition, offset })
+    if (touched !== null) foldCall(call, touched, { plan, looks })
+    if (pause.due()) await pause.take()
+  }
+  const flips: Flip[] = [...people.flips]
+  for (const touched of people.touched.values()) {
+    flips.push(...look(touched, { plan, at: input.at, audiences: looks.get(touched.user) }))
+    if (pause.due()) await pause.take()
+  }
+  const all = [...people.touched.values()]
+  return {
+    users: all.filter(({ changed }) => changed).map(({ user }) => user),
+    vanished: people.vanished.map((user) => ({ user, into: people.survivor(user.key) })),
+    flips,
+    identities: people.added(),
+    merges,
+  }
+}
+
+type Fold = { readonly plan: Plan; readonly looks: Map<UserState, Set<PlannedAudience>> }
+
+const foldCall = (call: Call, touched: Touched, { plan, looks }: Fold): void => {
+  const { user } = touched
+  for (const leaf of call.leaves) {
+    const held = user.summaries.get(leaf.id) ?? emptyCount
+    const summary = foldCount(held, bucketOf(leaf.window, call.te), leaf.keep)
+    if (summary === held) continue
+    user.summaries.set(leaf.id, summary)
+    touched.changed = true
+    toLook(looks, user, leaf.audiences)
+  }
+  if (call.traits === null) return
+  const stamp = { te: call.te, r: call.receivedAt, id: call.messageId }
+  const traits = writeTraits(user.traits, call.traits, stamp)
+  if (traits === user.traits) return
+  setTraits(user, traits)
+  touched.changed = true
+  toLook(looks, user, plan.workspaces.get(call.workspaceId)?.traitAudiences ?? [])
+}
+
+const toLook = (
+  looks: Fold['looks'],
+  user: UserState,
+  audiences: readonly PlannedAudience[],
+): void => {
+  if (audiences.length === 0) return
+  const held = looks.get(user)
+  if (held === undefined) looks.set(user, new Set(audiences))
+  else for (const audience of audiences) held.add(audience)
+}
+
+type Look = {
+  readonly plan: Plan
+  readonly at: number
+  readonly audiences: ReadonlySet<PlannedAudience> | undefined
+}
+
+const look = (touched: Touched, { plan, at, audiences }: Look): readonly Flip[] => {
+  const { user, whole, named } = touched
+  const all = plan.workspaces.get(user.workspaceId)?.audiences ?? []
+  const flips = assess(user, { audiences: whole ? all : (audiences ?? []), at, whole })
+  if (!named) return flips
+  const flipped = new Set(flips.map(({ audienceId }) => audienceId))
+  const { key: userKey, userId } = user
+  const held = user.members.filter((audienceId) => !flipped.has(audienceId))
+  return [...flips, ...held.map((audienceId) => ({ audienceId, userKey, userId, member: true }))]
+}
+
+const pauser = (everyMs: number) => {
+  let since = performance.now()
+  let turns = 0
+  return {
+    due: () => (++turns & 31) === 0 && performance.now() - since > everyMs,
+    take: async () => {
+      await nextTurn()
+      since = performance.now()
+    },
+  }
+}

@@ -1,0 +1,174 @@
+// Folding history into a build's new leaves: what stands in the log before the fence, once, in chunks.
+import { unpackUser } from '../audience/pack.ts'
+import { loadPlan, type Plan, type PlannedLeaf } from '../audience/plan.ts'
+import type { UserState } from '../audience/state.ts'
+import { lockUsers, prepareSession, saveUsers } from '../audience/store.ts'
+import { type Identity, identityText, whoOf } from '../domain/identity.ts'
+import type { Message } from '../domain/message.ts'
+import { emptyCount, foldCount } from '../domain/summary.ts'
+import { bucketOf, effectiveTime } from '../domain/window.ts'
+import {
+  type Duplicates,
+  openDuplicates,
+  saveVerdicts,
+  type Verdict,
+} from '../duplicate/duplicates.ts'
+import type { Codec, Source } from '../log/log.ts'
+import { type Connection, isReplayable, type Pool } from '../postgres/sql.ts'
+import { type Build, type Fence, moveFence, pinPlan, readFences } from './build-store.ts'
+import { leavesOf } from './call.ts'
+import type { ProjectLimits } from './limits.ts'
+import { findIdentities } from './store.ts'
+import type { Turns } from './turns.ts'
+
+export type HistoryDeps = {
+  readonly pool: Pool
+  readonly source: Source
+  readonly codecs: { readonly call: Codec<Message> }
+  readonly limits: ProjectLimits
+  readonly turns: Turns
+  /** Aborts when the stage stops. */
+  readonly stopping: AbortSignal
+}
+
+/** The name duplicates are judged under: the verdict is the log's, so it is the one live reading had. */
+export const historyReader = (build: Build): string => `backfill:${build.id}`
+
+export const foldHistory = async (deps: HistoryDeps, build: Build): Promise<void> => {
+  for (const fence of await readFences(deps.pool, build.id)) {
+    await foldPartition(deps, build, fence)
+    if (deps.stopping.aborted) return
+  }
+}
+
+const foldPartition = async (deps: HistoryDeps, build: Build, start: Fence): Promise<void> => {
+  const { source, pool, limits, codecs } = deps
+  const { topic, partition } = start
+  const duplicates = await openDuplicates({
+    sql: pool,
+    reader: historyReader(build),
+    topic,
+    partition,
+    bytesMax: limits.duplicateBytesMax,
+  })
+  let fence = start
+  const range = { topic, partition, from: fence.next, until: fence.fence }
+  for await (const { entries } of source.read(range)) {
+    for (let at = 0; at < entries.length; at += limits.historyCallsMax) {
+      if (deps.stopping.aborted) return
+      const part = entries.slice(at, at + limits.historyCallsMax)
+      const messages = await codecs.call.decode(part.map(({ value }) => value))
+      const calls = part.map(({ offset }, index) => ({
+        offset,
+        message: messages[index] as Message,
+      }))
+      const last = calls.at(-1)
+      if (last === undefined) continue
+      fence = await foldChunk(deps, { build, fence, next: last.offset + 1n, calls, duplicates })
+    }
+  }
+  // Holes up to the fence hold nothing.
+  if (!deps.stopping.aborted && fence.next < fence.fence)
+    await foldChunk(deps, { build, fence, next: fence.fence, calls: [], duplicates })
+}
+
+type Chunk = {
+  readonly build: Build
+  readonly fence: Fence
+  readonly next: bigint
+  readonly calls: readonly { readonly offset: bigint; readonly message: Message }[]
+  readonly duplicates: Duplicates
+}
+
+/** Returns the fence as it moved. */
+const foldChunk = async (deps: HistoryDeps, chunk: Chunk): Promise<Fence> => {
+  const entries = chunk.calls.map(({ offset, message: { digest, receivedAt } }) => ({
+    offset,
+    digest,
+    receivedAt,
+  }))
+  const verdict = await chunk.duplicates.judge(entries)
+  for (let tries = 0; ; tries++) {
+    const done = await deps
+      .turns(() => deps.pool.transaction((tx) => writeChunk(tx, chunk, verdict)))
+      .catch((error: unknown) => {
+        if (!isReplayable(error) || tries >= deps.limits.replaysMax) throw error
+        return 'again' as const
+      })
+    if (done === 'again') continue
+    verdict.accept()
+    return { ...chunk.fence, next: chunk.next }
+  }
+}
+
+const writeChunk = async (tx: Connection, chunk: Chunk, verdict: Verdict): Promise<void> => {
+  const { build, fence, next, calls } = chunk
+  await prepareSession(tx)
+  await pinPlan(tx)
+  const plan = await loadPlan(tx)
+  await moveFence(tx, { buildId: build.id, fence, next })
+  const facts = calls.flatMap(({ message }, at) =>
+    verdict.duplicate[at] === true ? [] : factOf(message, { plan, build }),
+  )
+  const users = await lockSubjects(tx, facts)
+  const changed = new Set<UserState>()
+  for (const { subject, te, leaves } of facts) {
+    const user = users.get(identityText(subject))
+    // Nobody any more: erased since.
+    if (user === undefined) continue
+    for (const leaf of leaves) if (foldLeaf(user, leaf, te)) changed.add(user)
+  }
+  await saveVerdicts(tx, [verdict])
+  await saveUsers(tx, [...changed], plan)
+}
+
+type Fact = {
+  readonly subject: Identity
+  readonly te: number
+  readonly leaves: readonly PlannedLeaf[]
+}
+
+type Under = { readonly plan: Plan; readonly build: Build }
+
+const factOf = (message: Message, { plan, build }: Under): readonly Fact[] => {
+  const leaves = leavesOf(message, plan).filter(({ buildId }) => buildId === build.id)
+  if (leaves.length === 0) return []
+  const who = whoOf(message)
+  if (who.type === 'nobody') return []
+  const te = effectiveTime(message.timestamp, message.receivedAt)
+  return [{ subject: who.subject, te, leaves }]
+}
+
+const foldLeaf = (user: UserState, leaf: PlannedLeaf, te: number): boolean => {
+  const held = user.summaries.get(leaf.id) ?? emptyCount
+  const summary = foldCount(held, bucketOf(leaf.window, te), leaf.keep)
+  user.summaries.set(leaf.id, summary)
+  return summary !== held
+}
+
+/** By identityText. Whoever merged between the two statements is found again by trying anew. */
+const lockSubjects = async (
+  tx: Connection,
+  facts: readonly Fact[],
+): Promise<ReadonlyMap<string, UserState>> => {
+  const subjects = new Map(facts.map(({ subject }) => [identityText(subject), subject]))
+  for (;;) {
+    const keys = await findIdentities(tx, [...subjects.values()])
+    const wanted = [...new Set(keys)]
+      .filter((key) => key !== null)
+      .sort((left, right) => left - right)
+    const rows = await lockUsers(
+      tx,
+      wanted.map((key) => ({ key, ver: 0 })),
+    )
+    if (rows.some(({ mergedInto }) => mergedInto !== null)) continue
+    const users = new Map(
+      rows.map((row) => [row.key, unpackUser({ ...row, st: row.st as Buffer })]),
+    )
+    const found = [...subjects.keys()].flatMap((text, at): [string, UserState][] => {
+      const user = users.get(keys[at] ?? -1)
+      return user === undefined ? [] : [[text, user]]
+    })
+    return new Map(found)
+  }
+}

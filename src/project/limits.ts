@@ -1,0 +1,52 @@
+// The projector's limits, each with its unit; every queue and cache of the stage is bounded by one.
+
+export type ProjectLimits = {
+  /** Calls in one transaction. */
+  readonly batchCallsMax: number
+  /** How long a small batch waits for more calls right after another batch, in milliseconds. */
+  readonly gatherMs: number
+  /** Decoded calls waiting for a transaction; handles wait beyond it. */
+  readonly queueCallsMax: number
+  /** Of values fetched from the log and not yet decoded. */
+  readonly fetchBytesMax: number
+  /** How long a partition may stay ours by the log although another process has taken it, in milliseconds. */
+  readonly lostLeaseMs: number
+  readonly userCacheBytesMax: number
+  readonly identityCacheBytesMax: number
+  /** Of message digests remembered for one partition. */
+  readonly duplicateBytesMax: number
+  /** Folding gives way to the event loop after this many milliseconds. */
+  readonly yieldMs: number
+  /** A batch that fails more often than this ends the stage. */
+  readonly replaysMax: number
+  /** Between two tries of a batch when the database is away, in milliseconds. */
+  readonly retryMs: number
+  /** The database may be away for this long before the stage dies, in milliseconds. */
+  readonly outageMs: number
+  /** Calls of history in one transaction of a build. */
+  readonly historyCallsMax: number
+  /** Users in one transaction of a build. */
+  readonly evaluateUsersMax: number
+  /** Between two looks for audiences to build, in milliseconds. */
+  readonly buildPollMs: number
+}
+
+const mebibyte = 1_048_576
+
+export const projectLimits: ProjectLimits = {
+  batchCallsMax: 5_000,
+  gatherMs: 10,
+  queueCallsMax: 10_000,
+  fetchBytesMax: 16 * mebibyte,
+  lostLeaseMs: 60_000,
+  userCacheBytesMax: 64 * mebibyte,
+  identityCacheBytesMax: 32 * mebibyte,
+  duplicateBytesMax: 4 * mebibyte,
+  yieldMs: 5,
+  replaysMax: 1_000,
+  retryMs: 500,
+  outageMs: 60_000,
+  historyCallsMax: 2_000,
+  evaluateUsersMax: 1_000,
+  buildPollMs: 250,
+}

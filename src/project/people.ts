@@ -1,0 +1,171 @@
+// Who is who while a batch is folded: resolves identities to users, and makes, links and merges users.
+import type { Flip } from '../audience/assess.ts'
+import { absorb, newUser, type UserState } from '../audience/state.ts'
+import { type Identity, identityLimits, identityText, type Who } from '../domain/identity.ts'
+
+export type Touched = {
+  readonly user: UserState
+  /** Whether the row must be written. */
+  changed: boolean
+  /** Whether all audiences must be looked at: the user is new, or two became one. */
+  whole: boolean
+  /** The user id became known, so that memberships must show it. */
+  named: boolean
+}
+
+export type Merge = { readonly from: number; readonly into: number; readonly workspaceId: number }
+
+export type AddedIdentity = {
+  readonly text: string
+  readonly identity: Identity
+  readonly key: number
+}
+
+export type People = {
+  /** The user a call is of, after whatever the call says of identities has been done. */
+  resolve(who: Who): Touched | null
+  readonly touched: ReadonlyMap<number, Touched>
+  readonly merges: readonly Merge[]
+  /** Users that merged away, with their state as it was. */
+  readonly vanished: readonly UserState[]
+  /** Memberships that vanished users lose. */
+  readonly flips: readonly Flip[]
+  /** Whom a user has become. */
+  survivor(key: number): number
+  /** Made in this batch, with the user that has them at its end. */
+  added(): readonly AddedIdentity[]
+}
+
+type Options = {
+  /** By identityText: those stored. */
+  readonly known: ReadonlyMap<string, number>
+  /** Every user of `known`, locked. */
+  readonly users: ReadonlyMap<number, UserState>
+  readonly newKey: () => number
+  readonly keepOf: (leafId: number) => number
+}
+
+export const openPeople = ({ known, users, newKey, keepOf }: Options): People => {
+  const touched = new Map<number, Touched>()
+  const fresh = new Map<string, { readonly identity: Identity; readonly key: number }>()
+  const mergedInto = new Map<number, number>()
+  const merges: Merge[] = []
+  const vanished: UserState[] = []
+  const flips: Flip[] = []
+
+  const survivor = (key: number): number => {
+    let at = key
+    for (let next = mergedInto.get(at); next !== undefined; next = mergedInto.get(at)) at = next
+    return at
+  }
+  const touch = (user: UserState): Touched => {
+    const held = touched.get(user.key)
+    if (held !== undefined) return held
+    const first = { user, changed: user.ver === 0, whole: user.ver === 0, named: false }
+    touched.set(user.key, first)
+    return first
+  }
+  const find = (identity: Identity): Touched | null => {
+    const text = identityText(identity)
+    const key = fresh.get(text)?.key ?? known.get(text)
+    if (key === undefined) return null
+    const now = survivor(key)
+    const held = touched.get(now)
+    return held ?? touch(users.get(now) as UserState)
+  }
+  const link = (identity: Identity, to: Touched): Touched => {
+    fresh.set(identityText(identity), { identity, key: to.user.key })
+    to.user.identities += 1
+    to.changed = true
+    if (identity.kind === 'user' && to.user.userId === null) {
+      to.user.userId = identity.value
+      to.named = true
+    }
+    return to
+  }
+  const create = (identity: Identity): Touched =>
+    link(identity, touch(newUser(newKey(), identity.workspaceId)))
+  const merge = (from: Touched, into: Touched): void => {
+    for (const audienceId of from.user.members)
+      flips.push({ audienceId, userKey: from.user.key, userId: from.user.userId, member: false })
+    absorb(into.user, from.user, keepOf)
+    into.changed = true
+    into.whole = true
+    mergedInto.set(from.user.key, into.user.key)
+    touched.delete(from.user.key)
+    if (from.user.ver > 0) vanished.push(from.user)
+    const { workspaceId } = into.user
+    merges.push({ from: from.user.key, into: into.user.key, workspaceId })
+  }
+  return {
+    resolve: (who) => resolve(who, { find, link, create, merge }),
+    touched,
+    merges,
+    vanished,
+    flips,
+    survivor,
+    added: () =>
+      [...fresh].map(([text, { identity, key }]) => ({ text, identity, key: survivor(key) })),
+  }
+}
+
+type Steps = {
+  readonly find: (identity: Identity) => Touched | null
+  readonly link: (identity: Identity, to: Touched) => Touched
+  readonly create: (identity: Identity) => Touched
+  readonly merge: (from: Touched, into: Touched) => void
+}
+
+const resolve = (who: Who, steps: Steps): Touched | null => {
+  switch (who.type) {
+    case 'nobody':
+      return null
+    case 'one':
+      return steps.find(who.subject) ?? steps.create(who.subject)
+    case 'identified':
+      return identified(who, steps)
+    case 'aliased':
+      return aliased(who, steps)
+  }
+}
+
+const hasRoom = ({ user }: Touched, more = 1) =>
+  user.identities + more <= identityLimits.identitiesMax
+
+const mayMerge = (from: Touched, into: Touched) =>
+  hasRoom(into, from.user.identities) &&
+  into.user.merges + from.user.merges + 1 <= identityLimits.mergesMax
+
+/** A visitor who has a user id already stays who they are: a profile has one user id. */
+const identified = (
+  { subject, anonymous }: Extract<Who, { type: 'identified' }>,
+  { find, link, create, merge }: Steps,
+): Touched => {
+  const visitor = find(anonymous)
+  const user = find(subject)
+  if (visitor === null) {
+    const known = user ?? create(subject)
+    return hasRoom(known) ? link(anonymous, known) : known
+  }
+  const nameless = visitor.user.userId === null
+  if (user === null) return nameless && hasRoom(visitor) ? link(subject, visitor) : create(subject)
+  if (user !== visitor && nameless && mayMerge(visitor, user)) merge(visitor, user)
+  return user
+}
+
+/** What was known by the previous id, as a user id or an anonymous one, becomes the user's. */
+const aliased = (
+  { subject, previous, previousAnonymous }: Extract<Who, { type: 'aliased' }>,
+  { find, link, create, merge }: Steps,
+): Touched => {
+  const visitor = find(previousAnonymous)
+  const nameless = visitor?.user.userId === null && hasRoom(visitor) ? visitor : null
+  const user = find(subject) ?? (nameless ? link(subject, nameless) : create(subject))
+  for (const identity of [previous, previousAnonymous]) {
+    const before = find(identity)
+    if (before === null) {
+      if (hasRoom(user)) link(identity, user)
+    } else if (before !== user && mayMerge(before, user)) merge(before, user)
+  }
+  return user
+}

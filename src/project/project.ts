@@ -1,0 +1,110 @@
+// The project stage: follows `calls` and `calls.import` and keeps users and memberships in Postgres.
+import type { Logger } from 'pino'
+import { loadPlan } from '../audience/plan.ts'
+import type { UserState } from '../audience/state.ts'
+import type { Live } from '../domain/configuration.ts'
+import type { Message } from '../domain/message.ts'
+import type { Codec, Source } from '../log/log.ts'
+import type { Pool } from '../postgres/sql.ts'
+import type { Clock, Running } from '../running.ts'
+import type { Desk } from './batch.ts'
+import { projectBatches } from './batches.ts'
+import { boundedMap } from './bounded-map.ts'
+import { runBuilds } from './builds.ts'
+import { gainLane } from './lane.ts'
+import { type Lane, laneQueue } from './lanes.ts'
+import { type ProjectLimits, projectLimits } from './limits.ts'
+import { keySupply } from './store.ts'
+import { turns } from './turns.ts'
+
+export { projectLimits } from './limits.ts'
+
+type ProjectDeps = {
+  readonly source: Source
+  readonly codecs: { readonly call: Codec<Message> }
+  readonly pool: Pool
+  readonly live: Live
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly limits?: Partial<ProjectLimits>
+}
+
+export const startProject = (deps: ProjectDeps): Running => {
+  const stopping = new AbortController()
+  const done = serve(deps, stopping)
+  done.catch(() => undefined)
+  return {
+    stop: () => {
+      stopping.abort()
+      return done
+    },
+    done,
+  }
+}
+
+const serve = async (deps: ProjectDeps, stopping: AbortController): Promise<void> => {
+  const { source, pool, logger } = deps
+  const limits = { ...projectLimits, ...deps.limits }
+  const desk = await openDesk(pool, limits)
+  const queue = laneQueue({
+    callsMax: limits.batchCallsMax,
+    queueCallsMax: limits.queueCallsMax,
+  })
+  const lanes = new Map<string, Lane>()
+  const signal = stopping.signal
+  const shared = { ...deps, limits, turns: turns(), stopping: signal }
+  const laneDeps = { ...shared, codec: deps.codecs.call, queue }
+  const membership = source.join(
+    { name: 'project', topics: ['calls', 'calls.import'], bytesMax: limits.fetchBytesMax },
+    (lease) => gainLane(laneDeps, lanes, lease),
+  )
+  const work = [
+    projectBatches({ desk, queue, turns: shared.turns, limits, logger }),
+    membership.done,
+    runBuilds(shared),
+  ]
+  // Whatever ends first, by itself or because it was asked to, ends the rest.
+  const ended = Promise.race([
+    ...work,
+    new Promise<void>((resolve) => {
+      if (signal.aborted) resolve()
+      signal.addEventListener('abort', () => resolve(), { once: true })
+    }),
+  ])
+  const failure = await ended.then(
+    () => null,
+    (error: unknown) => ({ error }),
+  )
+  stopping.abort()
+  queue.close()
+  await Promise.allSettled([work[0], work[2]])
+  const results = await Promise.allSettled([membership.stop(), ...work])
+  if (failure !== null) throw failure.error
+  const failed = results.find((result) => result.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
+}
+
+const openDesk = async (pool: Pool, limits: ProjectLimits): Promise<Desk> => ({
+  pool,
+  users: boundedMap<number, UserState>({
+    bytesMax: limits.userCacheBytesMax,
+    bytesOf: (_, user) => decodedBytes + user.packedBytes * decodedFactor,
+  }),
+  identities: boundedMap<string, number>({
+    bytesMax: limits.identityCacheBytesMax,
+    bytesOf: (text) => entryBytes + text.length * 2,
+  }),
+  merged: boundedMap<number, number>({
+    bytesMax: limits.identityCacheBytesMax >> 4,
+    bytesOf: () => entryBytes,
+  }),
+  keys: keySupply(pool),
+  yieldMs: limits.yieldMs,
+  plan: await loadPlan(pool),
+  folded: 0,
+})
+
+/** A decoded user on the heap, as measured: the object, and about so many times its packed bytes. */
+const decodedBytes = 600
+const decodedFactor = 8
+const entryBytes = 120

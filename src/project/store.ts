@@ -1,0 +1,146 @@
+// The projector's own SQL: positions under lock, identities, merges and keys of new users.
+
+import { shards, type UserState } from '../audience/state.ts'
+import { saveRows } from '../audience/store.ts'
+import type { Identity } from '../domain/identity.ts'
+import { identityKinds } from '../domain/identity.ts'
+import type { Topic } from '../log/log.ts'
+import type { Connection, Sql } from '../postgres/sql.ts'
+import type { Folded } from './fold.ts'
+
+export type Partition = { readonly topic: Topic; readonly partition: number }
+
+export type LockedPosition = Partition & { readonly next: bigint; readonly epoch: bigint }
+
+/** The first rung of the lock order: rows of `position` by (topic, partition). */
+export const lockPositions = async (
+  tx: Sql,
+  wanted: readonly Partition[],
+): Promise<readonly LockedPosition[]> => {
+  const { rows } = await tx.query<LockedPosition>(
+    `select p.topic, p.partition, p.next, p.epoch
+       from unnest($1::text[], $2::int[]) as w(topic, partition)
+       join position p on p.reader = 'project' and p.topic = w.topic and p.partition = w.partition
+      order by p.topic, p.partition for update of p`,
+    [wanted.map(({ topic }) => topic), wanted.map(({ partition }) => partition)],
+  )
+  return rows
+}
+
+/** By identity_pkey, one probe each; in the order asked. Unknown ones are `null`. */
+export const findIdentities = async (
+  sql: Sql,
+  identities: readonly Identity[],
+): Promise<readonly (number | null)[]> => {
+  if (identities.length === 0) return []
+  const found: (number | null)[] = identities.map(() => null)
+  const { rows } = await sql.query<{ at: number; key: number }>(
+    `select w.at::int as at, i.user_key::float8 as key
+       from unnest($1::int[], $2::smallint[], $3::text[]) with ordinality
+         as w(workspace_id, kind, value, at)
+       join identity i on i.workspace_id = w.workspace_id and i.kind = w.kind
+        and i.value = w.value collate "C"`,
+    [
+      identities.map(({ workspaceId }) => workspaceId),
+      identities.map(({ kind }) => identityKinds[kind]),
+      identities.map(({ value }) => value),
+    ],
+  )
+  for (const { at, key } of rows) found[at - 1] = key
+  return found
+}
+
+/** Inserts in the order of keys; `false` when somebody else has made one of them meanwhile. */
+export const addIdentities = async (tx: Sql, added: Folded['identities']): Promise<boolean> => {
+  if (added.length === 0) return true
+  const { rowCount } = await tx.query(
+    `insert into identity (workspace_id, kind, value, user_key)
+     select * from unnest($1::int[], $2::smallint[], $3::text[], $4::bigint[])
+       as n(workspace_id, kind, value, user_key)
+      order by workspace_id, kind, value collate "C"
+     on conflict do nothing`,
+    [
+      added.map(({ identity }) => identity.workspaceId),
+      added.map(({ identity }) => identityKinds[identity.kind]),
+      added.map(({ identity }) => identity.value),
+      added.map(({ key }) => key),
+    ],
+  )
+  return rowCount === added.length
+}
+
+/** Tombstones the vanished, hands their identities over and records the merges in order. */
+export const saveMerges = async (
+  tx: Connection,
+  { vanished, merges }: Pick<Folded, 'vanished' | 'merges'>,
+): Promise<void> => {
+  if (merges.length > 0) await recordMerges(tx, merges)
+  if (vanished.length === 0) return
+  await tx.query(
+    `update identity i set user_key = m.into_key
+       from unnest($1::bigint[], $2::bigint[]) as m(from_key, into_key)
+      where i.user_key = m.from_key`,
+    [vanished.map(({ user }) => user.key), vanished.map(({ into }) => into)],
+  )
+  await saveRows(tx, vanished.map(tombstone))
+}
+
+const tombstone = ({ user, into }: { readonly user: UserState; readonly into: number }) => ({
+  key: user.key,
+  shard: user.key % shards,
+  workspaceId: user.workspaceId,
+  ver: user.ver + 1,
+  userId: null,
+  st: new Uint8Array(),
+  due: Number.POSITIVE_INFINITY,
+  mergedInto: into,
+})
+
+const recordMerges = async (tx: Sql, merges: Folded['merges']): Promise<void> => {
+  await tx.query(
+    `insert into merge (workspace_id, from_key, into_key, topic, partition, log_offset)
+     select workspace_id, from_key, into_key, topic, partition, log_offset
+       from unnest($1::int[], $2::bigint[], $3::bigint[], $4::text[], $5::int[], $6::bigint[])
+         with ordinality as m(workspace_id, from_key, into_key, topic, partition, log_offset, at)
+      order by at`,
+    [
+      merges.map(({ workspaceId }) => workspaceId),
+      merges.map(({ from }) => from),
+      merges.map(({ into }) => into),
+      merges.map(({ topic }) => topic),
+      merges.map(({ partition }) => partition),
+      merges.map(({ offset }) => offset),
+    ],
+  )
+}
+
+const keysInBlock = 1_000
+
+/** Keys of new users, from blocks that this process alone has; unused ones are never used. */
+export const keySupply = (sql: Sql) => {
+  const ready: number[] = []
+  return {
+    /** So that `next` can be called `count` times. */
+    stock: async (count: number): Promise<void> => {
+      const blocks = Math.ceil((count - ready.length) / keysInBlock)
+      if (blocks <= 0) return
+      const { rows } = await sql.query<{ block: number }>(
+        `select nextval('user_key')::float8 as block from generate_series(1, $1)`,
+        [blocks],
+      )
+      for (const { block } of rows)
+        for (let at = 0; at < keysInBlock; at++) ready.push(block * keysInBlock + at)
+    },
+    next: (): number => ready.pop() as number,
+  }
+}
+
+/** The projector's position.state: the highest receivedAt folded, epoch ms in 8 bytes. */
+export const foldedState = (receivedAt: number): Buffer => {
+  const state = Buffer.alloc(8)
+  state.writeBigInt64BE(BigInt(receivedAt))
+  return state
+}
+
+export const readFoldedState = (state: Buffer | null): number =>
+  state === null ? 0 : Number(state.readBigInt64BE())
