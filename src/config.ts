@@ -81,6 +81,12 @@ export const configSchema = Type.Object({
       description: 'a list of host:port, separated by commas',
     },
   ),
+  /** Before every topic and group, where several installations share a cluster. */
+  kafkaPrefix: setting(Type.String({ pattern: '^[A-Za-z0-9._-]{0,100}$', default: '' }), {
+    variable: 'MILLRACE_KAFKA_PREFIX',
+    reading: 'text',
+    description: 'at most 100 letters, digits, dots, underscores and hyphens',
+  }),
   schemaRegistryUrl: setting(orNull(Type.String({ pattern: '^https?://' })), {
     variable: 'MILLRACE_SCHEMA_REGISTRY_URL',
     reading: 'text',
