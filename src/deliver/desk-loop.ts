@@ -1,5 +1,6 @@
 // The desk: the one writer of parked and dead rows. Work that waits while a transaction commits goes into
 // the next, claims included, so what a chain looks like in memory and in Postgres never disagrees.
+import { saveVerdicts } from '../duplicate/duplicates.ts'
 import { type Connection, sqlState } from '../postgres/sql.ts'
 import { type ChainKey, demoteFollowers, releaseHeads } from './chain-store.ts'
 import { arrive, type Claimed, cancelGone, claim, mayClaim, unparkCancelled } from './claim.ts'
@@ -93,7 +94,12 @@ const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> 
   const tasks = works.map(({ task }) => task)
   const of = <T extends Task['type']>(type: T) =>
     tasks.filter((task): task is Extract<Task, { type: T }> => task.type === type)
-  for (const { verdict } of of('save')) await verdict.save(tx)
+  const saves = of('save')
+  if (saves.length > 0)
+    await saveVerdicts(
+      tx,
+      saves.map(({ verdict }) => verdict),
+    )
   const parks = of('park')
   if (parks.length > 0)
     await insertParked(
