@@ -1,10 +1,5 @@
 // The HTTP server of the admin API: authenticates, hands over to the routes, answers every failure in one form.
-import Fastify, {
-  type FastifyBaseLogger,
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-} from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { parseText } from '../control/file.ts'
 import { sqlState } from '../postgres/sql.ts'
 import { type Answer, failure, refusal } from './answer.ts'
@@ -26,8 +21,7 @@ export const buildServer = (
 ): FastifyInstance => {
   const { bodyBytesMax } = { ...adminLimits, ...deps.limits }
   const app = Fastify({
-    loggerInstance: deps.logger as FastifyBaseLogger,
-    disableRequestLogging: true,
+    logger: false,
     bodyLimit: bodyBytesMax,
     exposeHeadRoutes: false,
     forceCloseConnections: 'idle',
@@ -44,13 +38,14 @@ export const buildServer = (
   const yamlRoutes = routes.filter(({ yaml }) => yaml === true)
   for (const route of routes)
     if (!yamlRoutes.includes(route)) addRoute(app, deps, { route, stopping })
-  app.register(async (scope) => {
+  app.register((scope, _options, done) => {
     scope.addContentTypeParser(
       ['application/yaml', 'application/x-yaml', 'text/yaml'],
       { parseAs: 'string' },
       readYaml,
     )
     for (const route of yamlRoutes) addRoute(scope, deps, { route, stopping })
+    done()
   })
   return app
 }
@@ -139,13 +134,12 @@ const answerOf = (deps: AdminDeps, error: unknown, request: FastifyRequest): Ans
 const isUnavailable = (error: unknown): boolean => {
   const state = sqlState(error)
   if (state !== null) return state.startsWith('08') || state.startsWith('57P') || state === '53300'
-  const { code, message } = error as { code?: unknown; message?: unknown }
+  const { syscall, message } = error as { syscall?: unknown; message?: unknown }
   return (
-    (typeof code === 'string' && /^E(CONN|PIPE|HOST|TIMEDOUT|NOTFOUND|AI_AGAIN)/.test(code)) ||
-    (typeof message === 'string' &&
-      /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered)/.test(
-        message,
-      ))
+    ['connect', 'read', 'write', 'getaddrinfo'].includes(String(syscall)) ||
+    /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered)/.test(
+      String(message),
+    )
   )
 }
 

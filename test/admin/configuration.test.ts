@@ -1,0 +1,175 @@
+import { describe, expect, test } from 'vitest'
+import { hashOf } from '../../src/control/credential.ts'
+import { startTestAdmin } from './start.ts'
+
+const hook = { url: 'http://127.0.0.1:9/hook', headers: { 'X-Team': 'growth' } }
+const where = { event: { name: 'Order Completed' }, count: { op: 'gte', value: 2 } }
+
+describe('configuring over the admin API', async () => {
+  const { admin, viewer, pool, lines } = await startTestAdmin()
+  const shop = (await admin('POST', '/admin/v1/workspaces', { name: 'shop' })).body
+
+  test('a source is created with keys, changed, listed and deleted', async () => {
+    const made = await admin('POST', '/admin/v1/sources', { name: 'web', class: 'web' })
+    expect(made.status).toBe(201)
+    expect(made.body).toEqual({
+      id: expect.any(Number),
+      workspaceId: shop.id,
+      name: 'web',
+      class: 'web',
+      writeKey: expect.stringMatching(/^wk_/),
+      secretKey: expect.stringMatching(/^sk_/),
+      enabled: true,
+    })
+    const { id, secretKey, ...shown } = made.body
+    const path = `/admin/v1/sources/${id}`
+    expect((await admin('GET', path)).body).toEqual({ id, ...shown })
+    const changed = await admin('PATCH', path, { enabled: false, class: 'mobile' })
+    expect(changed.body).toEqual({ id, ...shown, enabled: false, class: 'mobile' })
+    const rotated = await admin('PATCH', path, { secretKey: 'sk_mine' })
+    expect(rotated.body.secretKey).toBe('sk_mine')
+    const { rows } = await pool.query('select secret_key_hash as hash from source where id = $1', [
+      id,
+    ])
+    expect(rows).toEqual([{ hash: hashOf('sk_mine') }])
+    expect((await admin('GET', '/admin/v1/sources')).body.sources).toHaveLength(1)
+    expect((await admin('DELETE', path)).status).toBe(204)
+    expect((await admin('GET', path)).status).toBe(404)
+    expect((await admin('DELETE', path)).status).toBe(404)
+    expect(secretKey).not.toBe('sk_mine')
+  })
+
+  test('a destination is created, changed and shown without its secret', async () => {
+    const source = (await admin('POST', '/admin/v1/sources', { name: 'app', class: 'server' })).body
+    const made = await admin('POST', '/admin/v1/destinations', {
+      name: 'Webhooks',
+      sourceIds: [source.id],
+      sharedSecret: 'hush',
+      webhooks: [hook],
+    })
+    expect(made.status).toBe(201)
+    expect(made.body).toEqual({
+      id: expect.any(Number),
+      workspaceId: shop.id,
+      name: 'Webhooks',
+      type: 'webhook',
+      enabled: true,
+      sourceIds: [source.id],
+      signed: true,
+      historical: true,
+      historicalAfter: '1d',
+      webhooks: [hook],
+    })
+    const path = `/admin/v1/destinations/${made.body.id}`
+    const changed = await admin('PATCH', path, { historicalAfter: '36h', enabled: false })
+    expect(changed.body).toEqual({ ...made.body, historicalAfter: '1d12h', enabled: false })
+    const unsigned = await admin('PATCH', path, { sharedSecret: null, webhooks: [hook, hook] })
+    expect(unsigned.body).toMatchObject({ signed: false, webhooks: [hook, hook] })
+    expect((await viewer('GET', path)).body.webhooks[0].headers).toEqual({ 'X-Team': '(hidden)' })
+    await admin('DELETE', `/admin/v1/sources/${source.id}`)
+    expect((await admin('GET', path)).body.sourceIds).toEqual([])
+    expect((await admin('DELETE', path)).status).toBe(204)
+  })
+
+  test('an audience keeps its key when it is renamed, and after it is deleted nobody else gets it', async () => {
+    const destination = (
+      await admin('POST', '/admin/v1/destinations', { name: 'Hooks', webhooks: [hook] })
+    ).body
+    const made = await admin('POST', '/admin/v1/audiences', {
+      name: 'Big Spenders',
+      where,
+      destinationIds: [destination.id],
+    })
+    expect(made.status).toBe(201)
+    expect(made.body).toEqual({
+      id: expect.any(Number),
+      workspaceId: shop.id,
+      name: 'Big Spenders',
+      key: 'big_spenders',
+      where,
+      destinationIds: [destination.id],
+      syncEvery: '2h30m',
+      state: 'backfilling',
+      members: 0,
+      anonymousMembers: 0,
+    })
+    const path = `/admin/v1/audiences/${made.body.id}`
+    const renamed = await admin('PATCH', path, { name: 'Whales', syncEvery: '1m' })
+    expect(renamed.body).toEqual({ ...made.body, name: 'Whales', syncEvery: '1m' })
+    const create = (name: string) => admin('POST', '/admin/v1/audiences', { name, where })
+    expect(await create('big spenders!')).toMatchObject({
+      status: 409,
+      body: { error: { code: 'key_taken', problems: [{ path: '/name' }] } },
+    })
+    expect((await create('Whales')).body.error.code).toBe('name_taken')
+    expect((await admin('DELETE', path)).status).toBe(204)
+    expect((await create('Big Spenders')).body.error.code).toBe('key_taken')
+  })
+
+  test('an audience is listed with the members the projector found', async () => {
+    const create = async (name: string) =>
+      (await admin('POST', '/admin/v1/audiences', { name, where })).body.id
+    const [one, two] = [await create('Counted'), await create('Empty')]
+    await pool.query(
+      `insert into membership (audience_id, shard, user_key, user_id, cur, synced)
+       values ($1, 0, 1, 'u1', true, false), ($1, 0, 2, 'u2', false, true), ($1, 0, 3, null, true, false)`,
+      [one],
+    )
+    await pool.query(
+      `insert into audience_state (audience_id, workspace_id, version, state, condition, definition)
+       values ($1, 1, 1, 'live', '{}', '')`,
+      [one],
+    )
+    const { audiences } = (await viewer('GET', '/admin/v1/audiences')).body
+    const standing = (id: number) =>
+      audiences.find((audience: { id: number }) => audience.id === id)
+    expect(standing(one)).toMatchObject({ state: 'live', members: 2, anonymousMembers: 1 })
+    expect(standing(two)).toMatchObject({ state: 'backfilling', members: 0, anonymousMembers: 0 })
+  })
+
+  test('with two workspaces one must be named, and lists can be narrowed to one', async () => {
+    const other = (await admin('POST', '/admin/v1/workspaces', { name: 'other' })).body
+    const make = (body: object) =>
+      admin('POST', '/admin/v1/sources', { name: 'narrow', class: 'web', ...body })
+    expect((await make({})).body.error.code).toBe('workspace_required')
+    expect((await make({ workspaceId: 999 })).body.error.code).toBe('workspace_unknown')
+    expect((await make({ workspaceId: other.id })).status).toBe(201)
+    const listed = await admin('GET', `/admin/v1/sources?workspaceId=${other.id}`)
+    expect(listed.body.sources).toMatchObject([{ name: 'narrow', workspaceId: other.id }])
+    const path = `/admin/v1/workspaces/${other.id}`
+    expect((await admin('DELETE', path)).body.error.code).toBe('workspace_not_empty')
+    await admin('DELETE', `/admin/v1/sources/${listed.body.sources[0].id}`)
+    expect((await admin('DELETE', path)).status).toBe(204)
+  })
+
+  test('every mutation is in the audit log with its actor, and no secret is', async () => {
+    const { entries } = (await admin('GET', '/admin/v1/audit?limit=500')).body
+    const told = entries.map(
+      (entry: Record<string, string>) =>
+        `${entry['actor']} ${entry['action']} ${entry['kind']} ${entry['name']}`,
+    )
+    for (const line of [
+      'environment created workspace shop',
+      'environment created source web',
+      'environment changed source web',
+      'environment deleted source web',
+      'environment created destination Webhooks',
+      'environment changed destination Webhooks',
+      'environment deleted destination Webhooks',
+      'environment created audience Big Spenders',
+      'environment changed audience Whales',
+      'environment deleted audience Whales',
+      'environment deleted workspace other',
+    ])
+      expect(told).toContain(line)
+    expect(JSON.stringify(entries)).not.toMatch(/hush|sk_|growth/)
+    const older = (await admin('GET', `/admin/v1/audit?before=${entries[0].id}&limit=1`)).body
+    expect(older.entries).toEqual([entries[1]])
+  })
+
+  test('the log has one line a request, and no secret', () => {
+    const all = lines.join('')
+    expect(all).toContain('"route":"/admin/v1/sources/:id"')
+    expect(all).not.toMatch(/hush|sk_|wk_|given-admin-token|growth/)
+  })
+})
