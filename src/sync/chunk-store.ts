@@ -12,36 +12,42 @@ export const instantSql = (clock: string) => `(select greatest(${clock}::timesta
     timestamptz 'epoch' + ${foldedSql} * interval '1 millisecond')
   from position where reader = 'project')`
 
-type Place = {
-  readonly epoch: bigint
+export type Place = {
+  readonly shard: number
   /** The last seq given out in the shard. */
   readonly seq: number
+  /** How many chunks of it the run has had. */
   readonly chunk: number
-  readonly at: Date
-  /** Whether any user's timer has run out by then. */
+  /** Whether any user's timer has run out. */
   readonly due: boolean
 }
 
-type Asked = { readonly runId: number; readonly shard: number; readonly now: Date }
+type Asked = { readonly runId: number; readonly shards: readonly number[]; readonly now: Date }
+
+type Places = { readonly epoch: bigint; readonly at: Date; readonly places: readonly Place[] }
 
 /** Also pins the plans of the transaction: every statement here touches few rows through an index. */
-export const readPlace = async (tx: Sql, { runId, shard, now }: Asked): Promise<Place> => {
-  const { rows } = await tx.query<Place>(
+export const readPlaces = async (tx: Sql, { runId, shards, now }: Asked): Promise<Places> => {
+  const { rows } = await tx.query<Place & { epoch: bigint; at: Date }>(
     `with pinned as materialized (
        select set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
               set_config('enable_mergejoin', 'off', true)
      ), instant as materialized (select ${instantSql('$3')} as at)
-     select r.epoch, s.seq::float8 as seq, i.at,
-            (select count(*) from sync_chunk where run_id = $1 and shard = $2)::int as chunk,
-            exists (select 1 from ustate where shard = $2 and due <= i.at) as due
-       from pinned, relay r, outbox_shard s, instant i
-      where s.shard = $2`,
-    [runId, shard, now],
+     select r.epoch, i.at, s.shard, s.seq::float8 as seq,
+            (select count(*) from sync_chunk c where c.run_id = $1 and c.shard = s.shard)::int
+              as chunk,
+            exists (select 1 from ustate u where u.shard = s.shard and u.due <= i.at) as due
+       from pinned, relay r, instant i, outbox_shard s
+      where s.shard = any($2)
+      order by s.shard`,
+    [runId, shards, now],
   )
-  return rows[0] as Place
+  const { epoch, at } = rows[0] as (typeof rows)[number]
+  return { epoch, at, places: rows }
 }
 
 export type ChangedRow = {
+  readonly shard: number
   readonly audienceId: number
   readonly userKey: bigint
   readonly userId: string
@@ -49,69 +55,68 @@ export type ChangedRow = {
 }
 
 type Wanted = {
-  readonly shard: number
+  readonly shards: readonly number[]
   readonly audienceIds: readonly number[]
   readonly limit: number
 }
 
-/** By the partial index of unsynced rows: its cost follows the changes, not the members. */
+/** Shard by shard through the partial index of unsynced rows: its cost follows the changes. */
 export const readChanged = async (tx: Sql, wanted: Wanted): Promise<readonly ChangedRow[]> => {
   const { rows } = await tx.query<ChangedRow>(
-    `select audience_id as "audienceId", user_key as "userKey", user_id as "userId", cur as member
-       from membership
-      where shard = $1 and audience_id = any($2)
-        and cur is distinct from synced and user_id is not null
-      order by audience_id, user_key
+    `select s.shard, m.*
+       from unnest($1::smallint[]) with ordinality as s(shard, at) cross join lateral (
+         select audience_id as "audienceId", user_key as "userKey", user_id as "userId",
+                cur as member
+           from membership
+          where membership.shard = s.shard and audience_id = any($2)
+            and cur is distinct from synced and user_id is not null
+          order by audience_id, user_key
+          limit $3) m
+      order by s.at
       limit $3`,
-    [wanted.shard, wanted.audienceIds, wanted.limit],
+    [wanted.shards, wanted.audienceIds, wanted.limit],
   )
   return rows
 }
 
-type Chunk = {
-  readonly runId: number
+export type Chunk = {
   readonly shard: number
   readonly chunk: number
-  readonly at: Date
   readonly changed: readonly ChangedRow[]
   readonly messages: readonly Outbound[]
 }
 
+type Chunks = { readonly runId: number; readonly at: Date; readonly chunks: readonly Chunk[] }
+
 /** Outbox rows and `synced` move together, or not at all. */
-export const saveChunk = async (tx: Sql, chunk: Chunk): Promise<void> => {
-  if (chunk.changed.length === 0) return recordChunk(tx, chunk)
-  const { messages, changed } = chunk
+export const saveChunks = async (tx: Sql, { runId, at, chunks }: Chunks): Promise<void> => {
+  await recordChunks(tx, { runId, at, chunks })
+  const changed = chunks.flatMap((chunk) => chunk.changed)
+  const messages = chunks.flatMap((chunk) => chunk.messages)
+  if (changed.length === 0) return
   await tx.query(
-    `with counter as (
-       update outbox_shard set seq = seq + $6 where shard = $2
-     ), posted as (
+    `with posted as (
        insert into outbox (shard, seq, run_id, message_id, origin, workspace_id, destination_id,
                            user_id, at, body)
-       select $2, o.seq, $1, o.message_id, o.origin, o.workspace_id, o.destination_id,
-              o.user_id, $4, o.body
-         from unnest($9::bigint[], $10::text[], $11::text[], $12::int[], $13::int[], $14::text[],
-                     $15::bytea[])
-           as o(seq, message_id, origin, workspace_id, destination_id, user_id, body)
+       select o.shard, o.seq, $1, o.message_id, o.origin, o.workspace_id, o.destination_id,
+              o.user_id, $2, o.body
+         from unnest($5::smallint[], $6::bigint[], $7::text[], $8::text[], $9::int[], $10::int[],
+                     $11::text[], $12::bytea[])
+           as o(shard, seq, message_id, origin, workspace_id, destination_id, user_id, body)
      ), wanted as materialized (
-       select * from unnest($7::int[], $8::bigint[]) as w(audience_id, user_key)
+       select * from unnest($3::int[], $4::bigint[]) as w(audience_id, user_key)
      ), entered as (
        update membership m set synced = true from wanted w
         where (m.audience_id, m.user_key) = (w.audience_id, w.user_key) and m.cur
-     ), left_behind as (
-       delete from membership m using wanted w
-        where (m.audience_id, m.user_key) = (w.audience_id, w.user_key) and not m.cur
      )
-     insert into sync_chunk (run_id, shard, chunk, at, positions, users, emitted)
-     select $1, $2, $3, $4, ${positionsSql}, $5, $6`,
+     delete from membership m using wanted w
+      where (m.audience_id, m.user_key) = (w.audience_id, w.user_key) and not m.cur`,
     [
-      chunk.runId,
-      chunk.shard,
-      chunk.chunk,
-      chunk.at,
-      changed.length,
-      messages.length,
+      runId,
+      at,
       changed.map(({ audienceId }) => audienceId),
       changed.map(({ userKey }) => userKey),
+      messages.map(({ shard }) => shard),
       messages.map(({ seq }) => seq),
       messages.map(({ messageId }) => messageId),
       messages.map(({ origin }) => origin),
@@ -123,11 +128,26 @@ export const saveChunk = async (tx: Sql, chunk: Chunk): Promise<void> => {
   )
 }
 
-const recordChunk = async (tx: Sql, { runId, shard, chunk, at }: Chunk): Promise<void> => {
+const recordChunks = async (tx: Sql, { runId, at, chunks }: Chunks): Promise<void> => {
   await tx.query(
-    `insert into sync_chunk (run_id, shard, chunk, at, positions, users, emitted)
-     select $1, $2, $3, $4, ${positionsSql}, 0, 0`,
-    [runId, shard, chunk, at],
+    `with chunk as materialized (
+       select * from unnest($3::smallint[], $4::int[], $5::int[], $6::int[])
+         as c(shard, chunk, users, emitted)
+     ), counted as (
+       update outbox_shard s set seq = s.seq + c.emitted from chunk c
+        where s.shard = c.shard and c.emitted > 0
+     )
+     insert into sync_chunk (run_id, shard, chunk, at, positions, users, emitted)
+     select $1, c.shard, c.chunk, $2, p.positions, c.users, c.emitted
+       from chunk c, ${positionsSql} p(positions)`,
+    [
+      runId,
+      at,
+      chunks.map(({ shard }) => shard),
+      chunks.map(({ chunk }) => chunk),
+      chunks.map(({ changed }) => changed.length),
+      chunks.map(({ messages }) => messages.length),
+    ],
   )
 }
 

@@ -1,10 +1,20 @@
-// A chunk: one transaction that turns the unsynced changes of up to 1,000 users into outbox rows.
+// Chunks: the unsynced changes of at most 1,000 users become outbox rows in one transaction.
+//
+// A chunk is of one shard. Where few users changed, one transaction carries the chunks of several
+// shards: they share its snapshot and instant, and each is recorded for itself.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Change } from '../domain/change.ts'
 import { renderChange } from '../domain/change.ts'
 import type { Outbound } from '../domain/message.ts'
 import { type Connection, isReplayable } from '../postgres/sql.ts'
-import { type ChangedRow, readChanged, readPlace, saveChunk } from './chunk-store.ts'
+import {
+  type ChangedRow,
+  type Chunk,
+  type Place,
+  readChanged,
+  readPlaces,
+  saveChunks,
+} from './chunk-store.ts'
 import { type Term, termLost } from './term.ts'
 
 /** An audience as a run syncs it: live, and with somewhere to send to. */
@@ -16,34 +26,40 @@ export type Run = {
   readonly barrier: readonly bigint[]
 }
 
-type Chunk = { readonly emitted: number; readonly last: boolean }
+type Step = {
+  readonly chunks: number
+  readonly emitted: number
+  /** Shards that may hold more. */
+  readonly rest: readonly number[]
+}
 
-/** Chunk after chunk until nothing of the shard is due or unsynced; calls back with what each emitted. */
-export const syncShard = async (
+/** Until nothing of the shards is due or unsynced; `stepped` hears of every transaction. */
+export const syncShards = async (
   term: Term,
-  { run, shard }: { readonly run: Run; readonly shard: number },
-  emitted: (count: number) => Promise<void>,
-): Promise<number> => {
-  for (let chunks = 1; ; chunks++) {
+  { run, shards }: { readonly run: Run; readonly shards: readonly number[] },
+  stepped: (step: Step) => Promise<void>,
+): Promise<void> => {
+  let rest = shards
+  while (rest.length > 0) {
     term.signal.throwIfAborted()
-    const chunk = await replayed(term, run, shard)
-    if (chunk.emitted > 0) await emitted(chunk.emitted)
-    if (chunk.last) return chunks
+    const step = await replayed(term, run, rest)
+    rest = step.rest
+    await stepped(step)
   }
 }
 
-/** The projector may write the same users meanwhile: then the chunk is replayed, smaller each time. */
-const replayed = async (term: Term, run: Run, shard: number): Promise<Chunk> => {
+/** The projector may write the same users meanwhile: then it is done again, smaller each time. */
+const replayed = async (term: Term, run: Run, shards: readonly number[]): Promise<Step> => {
   const { pool, limits, logger } = term.deps
   let users = limits.chunkUsersMax
   for (let replays = 0; ; replays++) {
     try {
-      return await pool.transaction((tx) => syncChunk(term, { tx, run, shard, users }), {
+      return await pool.transaction((tx) => syncChunks(term, { tx, run, shards, users }), {
         isolation: 'repeatable read',
       })
     } catch (error) {
       if (!isReplayable(error) || replays >= limits.chunkReplaysMax) throw error
-      logger.debug({ runId: run.id, shard, users, replays }, 'chunk.replayed')
+      logger.debug({ runId: run.id, shards, users, replays }, 'chunk.replayed')
       users = Math.max(1, users >> 1)
       await sleep(Math.random() * Math.min(10 * (replays + 1), 200))
     }
@@ -53,37 +69,59 @@ const replayed = async (term: Term, run: Run, shard: number): Promise<Chunk> => 
 type Here = {
   readonly tx: Connection
   readonly run: Run
-  readonly shard: number
+  readonly shards: readonly number[]
+  /** All chunks of the transaction together. */
   readonly users: number
 }
 
-const syncChunk = async (term: Term, { tx, run, shard, users }: Here): Promise<Chunk> => {
-  const { clock, sweepDue } = term.deps
-  const { at, ...place } = await readPlace(tx, { runId: run.id, shard, now: clock() })
-  if (place.epoch !== term.epoch) throw termLost()
-  const swept = place.due ? await sweepDue(tx, { shard, at, limit: users }) : 0
-  const changed = await readChanged(tx, {
-    shard,
-    audienceIds: [...run.audiences.keys()],
-    limit: users,
-  })
-  const messages = render(changed, { run, shard, at, seq: place.seq })
-  await saveChunk(tx, { runId: run.id, shard, chunk: place.chunk, at, changed, messages })
-  return { emitted: messages.length, last: swept < users && changed.length < users }
+const syncChunks = async (term: Term, { tx, run, shards, users }: Here): Promise<Step> => {
+  const now = term.deps.clock()
+  const { epoch, at, places } = await readPlaces(tx, { runId: run.id, shards, now })
+  if (epoch !== term.epoch) throw termLost()
+  const swept = await sweepPlaces(term, { tx, at, places, users })
+  const audienceIds = [...run.audiences.keys()]
+  const inHand = swept.places.map(({ shard }) => shard)
+  const changed = await readChanged(tx, { shards: inHand, audienceIds, limit: users })
+  // Rows come shard by shard: only the last shard of a full reading may hold more.
+  const last = changed.length < users ? undefined : changed.at(-1)?.shard
+  const whole = last === undefined ? inHand.length : inHand.indexOf(last) + 1
+  const chunks = swept.places.slice(0, whole).map((place) => chunkOf(place, { run, at, changed }))
+  await saveChunks(tx, { runId: run.id, at, chunks })
+  const full = last !== undefined || swept.full
+  return {
+    chunks: chunks.length,
+    emitted: chunks.reduce((sum, { messages }) => sum + messages.length, 0),
+    rest: full ? shards.slice(whole - 1) : [],
+  }
 }
 
-type Under = {
-  readonly run: Run
-  readonly shard: number
+type Sweep = {
+  readonly tx: Connection
   readonly at: Date
-  readonly seq: number
+  readonly places: readonly Place[]
+  readonly users: number
 }
 
-const render = (changed: readonly ChangedRow[], { run, shard, at, seq }: Under) => {
+/** Sweeps place after place; those after the one that used up the users are left for the next time. */
+const sweepPlaces = async ({ deps }: Term, { tx, at, places, users }: Sweep) => {
+  let left = users
+  for (const [index, { shard, due }] of places.entries()) {
+    if (!due) continue
+    left -= await deps.sweepDue(tx, { shard, at, limit: left })
+    if (left <= 0) return { places: places.slice(0, index + 1), full: true }
+  }
+  return { places, full: false }
+}
+
+type Under = { readonly run: Run; readonly at: Date; readonly changed: readonly ChangedRow[] }
+
+const chunkOf = (place: Place, { run, at, changed }: Under): Chunk => {
+  const { shard, chunk } = place
+  const mine = changed.filter((row) => row.shard === shard)
   const messages: Outbound[] = []
-  for (const { audienceId, userId, member } of changed) {
+  for (const { audienceId, userId, member } of mine) {
     const audience = run.audiences.get(audienceId) as RunAudience
-    const first = seq + messages.length + 1
+    const first = place.seq + messages.length + 1
     const places = audience.destinationIds.map((destinationId, index) => ({
       shard,
       seq: first + index,
@@ -91,5 +129,5 @@ const render = (changed: readonly ChangedRow[], { run, shard, at, seq }: Under) 
     }))
     messages.push(...renderChange({ audience, userId, member, at }, places))
   }
-  return messages
+  return { shard, chunk, changed: mine, messages }
 }

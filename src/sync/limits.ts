@@ -3,10 +3,12 @@
 export const syncLimits = {
   /** Users are spread over this many shards by the projector; fixed for the life of a database. */
   shards: 64,
-  /** Users of one chunk, which is one transaction. */
+  /** Users whose changes one transaction takes up, over all its chunks. */
   chunkUsersMax: 1_000,
-  /** Chunks of different shards in flight at once, a connection each. */
-  shardsAtOnce: 4,
+  /** Shards whose chunks may share one transaction. */
+  shardsOfStep: 16,
+  /** Such transactions in flight at once, a connection each. */
+  stepsAtOnce: 4,
   /** Times a chunk is replayed after a serialization failure before the stage starts over. */
   chunkReplaysMax: 50,
   /** Outbox rows of one append; a run stops to relay when it is this far ahead. */

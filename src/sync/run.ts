@@ -1,6 +1,6 @@
 // A run: waits until the projector has passed the barrier, then syncs each shard that changed.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Run, syncShard } from './chunk.ts'
+import { type Run, syncShards } from './chunk.ts'
 import type { Relay } from './relay.ts'
 import { endRun, forgetRuns, openShards, projectedCalls } from './run-store.ts'
 import type { Term } from './term.ts'
@@ -17,7 +17,7 @@ export const syncRun = async (term: Term, relay: Relay, run: Run): Promise<void>
     shards: limits.shards,
     audienceIds: [...run.audiences.keys()],
   })
-  const { emitted, chunks } = await syncShards(term, relay, { run, shards })
+  const { emitted, chunks } = await syncInParallel(term, relay, { run, shards })
   await relay.drain()
   await endRun(term.seat, {
     id: run.id,
@@ -61,27 +61,30 @@ const lagging = (
 
 type Work = { readonly run: Run; readonly shards: readonly number[] }
 
-const syncShards = async (term: Term, relay: Relay, { run, shards }: Work) => {
+const syncInParallel = async (term: Term, relay: Relay, { run, shards }: Work) => {
   const { limits } = term.deps
   const left = [...shards]
   const failed = new AbortController()
   const whole = { ...term, signal: AbortSignal.any([term.signal, failed.signal]) }
-  let emitted = 0
-  let chunks = 0
+  const total = { emitted: 0, chunks: 0 }
   let ahead = 0
-  const count = async (messages: number) => {
-    emitted += messages
-    ahead += messages
-    if (ahead < limits.appendRowsMax) return
-    // The outbox stays short: whoever fills it helps to empty it.
-    ahead = 0
-    await relay.drain()
-  }
   const work = async () => {
-    for (let shard = left.shift(); shard !== undefined; shard = left.shift())
-      chunks += await syncShard(whole, { run, shard }, count)
+    while (left.length > 0)
+      await syncShards(
+        whole,
+        { run, shards: left.splice(0, limits.shardsOfStep) },
+        async (step) => {
+          total.emitted += step.emitted
+          total.chunks += step.chunks
+          ahead += step.emitted
+          if (ahead < limits.appendRowsMax) return
+          // The outbox stays short: whoever fills it helps to empty it.
+          ahead = 0
+          await relay.drain()
+        },
+      )
   }
-  const workers = Array.from({ length: limits.shardsAtOnce }, () =>
+  const workers = Array.from({ length: limits.stepsAtOnce }, () =>
     work().catch((error: unknown) => {
       failed.abort(error)
       throw error
@@ -90,5 +93,5 @@ const syncShards = async (term: Term, relay: Relay, { run, shards }: Work) => {
   // All must have come to rest before the term may end.
   for (const result of await Promise.allSettled(workers))
     if (result.status === 'rejected') throw failed.signal.reason
-  return { emitted, chunks }
+  return total
 }
