@@ -23,9 +23,6 @@ const setting = <T extends TSchema>(schema: T, about: Setting): T => ({ ...schem
 const orNull = <T extends TSchema>(schema: T) =>
   Type.Union([schema, Type.Null()], { default: null })
 
-const oneOf = <const T extends readonly string[]>(values: T) =>
-  Type.Union(values.map((value) => Type.Literal(value as T[number])))
-
 const integer = (minimum: number, maximum: number, fallback: number) =>
   Type.Integer({ minimum, maximum, default: fallback })
 
@@ -102,7 +99,7 @@ export const configSchema = Type.Object({
     number('MILLRACE_RETENTION_DAYS', 'a number of days, 1 to 3650'),
   ),
   roles: setting(
-    Type.Array(oneOf(roles), { minItems: 1, uniqueItems: true, default: [...roles] }),
+    Type.Array(Type.Enum([...roles]), { minItems: 1, uniqueItems: true, default: [...roles] }),
     {
       variable: 'MILLRACE_ROLES',
       reading: 'list',
@@ -120,31 +117,22 @@ export const configSchema = Type.Object({
     reading: 'text',
     description: 'a file as `millrace apply` takes it',
   }),
-  region: setting(
-    Type.Union([Type.Literal('oregon'), Type.Literal('dublin')], { default: 'oregon' }),
-    {
-      variable: 'MILLRACE_REGION',
-      reading: 'text',
-      description: 'oregon or dublin',
-    },
-  ),
+  region: setting(Type.Enum(['oregon', 'dublin'], { default: 'oregon' }), {
+    variable: 'MILLRACE_REGION',
+    reading: 'text',
+    description: 'oregon or dublin',
+  }),
   /** `null`: allowed on the embedded default, refused where the database is given by URL. */
   allowPrivateDestinations: setting(orNull(Type.Boolean()), {
     variable: 'MILLRACE_ALLOW_PRIVATE_DESTINATIONS',
     reading: 'boolean',
     description: 'true or false',
   }),
-  logLevel: setting(
-    Type.Union(
-      (['debug', 'info', 'warn', 'error', 'silent'] as const).map((level) => Type.Literal(level)),
-      { default: 'info' },
-    ),
-    {
-      variable: 'MILLRACE_LOG_LEVEL',
-      reading: 'text',
-      description: 'debug, info, warn, error or silent',
-    },
-  ),
+  logLevel: setting(Type.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }), {
+    variable: 'MILLRACE_LOG_LEVEL',
+    reading: 'text',
+    description: 'debug, info, warn, error or silent',
+  }),
 })
 
 export type Config = Readonly<Static<typeof configSchema>>
