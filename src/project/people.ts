@@ -153,19 +153,19 @@ const identified = (
   return user
 }
 
-/** What was known by the previous id, as a user id or an anonymous one, becomes the user's. */
+/** What was known by the previous id, as a user id or else an anonymous one, becomes the user's. */
 const aliased = (
   { subject, previous, previousAnonymous }: Extract<Who, { type: 'aliased' }>,
   { find, link, create, merge }: Steps,
 ): Touched => {
-  const visitor = find(previousAnonymous)
-  const nameless = visitor?.user.userId === null && hasRoom(visitor) ? visitor : null
-  const user = find(subject) ?? (nameless ? link(subject, nameless) : create(subject))
-  for (const identity of [previous, previousAnonymous]) {
-    const before = find(identity)
-    if (before === null) {
-      if (hasRoom(user)) link(identity, user)
-    } else if (before !== user && mayMerge(before, user)) merge(before, user)
+  const before = find(previous) ?? find(previousAnonymous)
+  const user = find(subject)
+  if (before === null) {
+    const known = user ?? create(subject)
+    return hasRoom(known) ? link(previous, known) : known
   }
-  return user
+  if (user === null && before.user.userId === null && hasRoom(before)) return link(subject, before)
+  const survivor = user ?? create(subject)
+  if (survivor !== before && mayMerge(before, survivor)) merge(before, survivor)
+  return survivor
 }

@@ -1,0 +1,183 @@
+// The project stage on a real database and the log in memory, under a clock the test drives.
+import { deserialize, serialize } from 'node:v8'
+import pino from 'pino'
+import { sweepDue } from '../../src/audience/sweep.ts'
+import type { Audience } from '../../src/domain/configuration.ts'
+import { digestOf, logKey, type Message } from '../../src/domain/message.ts'
+import type { Codec, Topic } from '../../src/log/log.ts'
+import { memoryLog } from '../../src/log/memory.ts'
+import type { Pool } from '../../src/postgres/sql.ts'
+import { projectLimits, startProject } from '../../src/project/project.ts'
+import type { Running } from '../../src/running.ts'
+import { aLive, anAudience } from '../support/configuration.ts'
+
+/** Any bytes will do: what the log carries is the codec's own business. */
+export const codec: Codec<Message> = {
+  encode: (message) => serialize(message),
+  decode: (values) => values.map((value) => deserialize(value) as Message),
+}
+
+export const day = 86_400_000
+export const start = Date.UTC(2026, 0, 10)
+
+export const until = async (what: string, holds: () => Promise<boolean>): Promise<void> => {
+  const deadline = performance.now() + 30_000
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error(`waited in vain until ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+export type Sent = Partial<Omit<Message, 'body' | 'digest'>> & {
+  readonly properties?: object
+  readonly traits?: object
+  readonly topic?: Topic
+}
+
+export const audience = (id: number, condition: object, over: Partial<Audience> = {}): Audience =>
+  anAudience({
+    id,
+    name: `audience ${id}`,
+    key: `audience_${id}`,
+    condition: condition as Audience['condition'],
+    ...over,
+  })
+
+export const performed = (op: string, value: number, last?: string) => ({
+  event: { name: 'Ordered', ...(last === undefined ? {} : { window: { last } }) },
+  count: { op, value },
+})
+
+let sent = 0
+
+export const aMessage = (over: Sent, now: number): Message => {
+  const { properties, traits, topic: _, ...fields } = over
+  const messageId = over.messageId ?? `m${++sent}`
+  const identity = { workspaceId: 1, sourceId: 1, messageId, ...fields }
+  return {
+    type: 'track',
+    userId: null,
+    anonymousId: null,
+    previousId: null,
+    groupId: null,
+    event: over.type === undefined || over.type === 'track' ? 'Ordered' : null,
+    timestamp: now,
+    originalTimestamp: now,
+    sentAt: null,
+    receivedAt: now,
+    ...identity,
+    digest: digestOf(identity),
+    body: Buffer.from(JSON.stringify({ properties: properties ?? {}, traits: traits ?? {} })),
+  }
+}
+
+const tables =
+  'position, identity, ustate, membership, merge, audience_build, audience_fence, leaf, audience_state, duplicate_chunk, duplicate_segment, duplicate_page'
+
+export const aRig = async (pool: Pool, audiences: readonly Audience[] = []) => {
+  await pool.query(`truncate ${tables}`)
+  await pool.query('update project_plan set version = version + 1, configuration = 0')
+  let now = start
+  const clock = () => new Date(now)
+  const partitions = { calls: 3, 'calls.import': 2, outbound: 1 }
+  const log = memoryLog({ partitions, clock })
+  const appender = log.appender()
+  const live = aLive({ audiences })
+  const source = log.source()
+  const ends = async () => {
+    const topics: readonly Topic[] = ['calls', 'calls.import']
+    const bounds = await Promise.all(topics.map((topic) => source.bounds(topic)))
+    return topics.flatMap((topic, at) =>
+      (bounds[at] ?? []).map(({ end }, partition) => ({ topic, partition, end })),
+    )
+  }
+  const rig = {
+    pool,
+    log,
+    live,
+    clock,
+    now: () => now,
+    advance: (ms: number) => {
+      now += ms
+    },
+    deps: { pool, live, clock, codecs: { call: codec }, logger: pino({ level: 'silent' }) },
+    start: (over: Partial<Parameters<typeof startProject>[0]> = {}): Running =>
+      startProject({
+        ...rig.deps,
+        source: log.source(),
+        ...over,
+        limits: { ...fast, ...over.limits },
+      }),
+    send: async (...calls: readonly Sent[]): Promise<readonly Message[]> => {
+      const messages = calls.map((call) => aMessage(call, now))
+      for (const [at, message] of messages.entries())
+        await appender.append(calls[at]?.topic ?? 'calls', [
+          { key: logKey(message), value: codec.encode(message) },
+        ])
+      return messages
+    },
+    /** Every call sent so far is projected. */
+    caughtUp: () =>
+      until('all calls are projected', async () => {
+        const { rows } = await pool.query<{ name: string; next: bigint }>(
+          `select topic || '/' || partition as name, next from position where reader = 'project'`,
+        )
+        const positions = new Map(rows.map(({ name, next }) => [name, next]))
+        return (await ends()).every(
+          ({ topic, partition, end }) => (positions.get(`${topic}/${partition}`) ?? 0n) >= end,
+        )
+      }),
+    /** The configured audiences are live, as configured. */
+    built: () =>
+      until('all audiences are live', async () => {
+        const { rows } = await pool.query<{ id: number; condition: object }>(
+          `select audience_id as id, condition from audience_state where state = 'live' order by 1`,
+        )
+        const wanted = [...live.now().audiences.values()]
+        return (
+          JSON.stringify(rows.map(({ id }) => id)) ===
+            JSON.stringify(wanted.map(({ id }) => id).sort((a, b) => a - b)) &&
+          wanted.every(({ id, condition }) =>
+            equalJson(rows.find((row) => row.id === id)?.condition, condition),
+          )
+        )
+      }),
+    sweep: async (): Promise<number> => {
+      let swept = 0
+      for (let shard = 0; shard < 64; shard++)
+        swept += await pool.transaction(
+          (tx) => sweepDue(tx, { shard, at: clock(), limit: 1_000 }),
+          { isolation: 'repeatable read' },
+        )
+      return swept
+    },
+    /** The user ids in an audience; `null` for each member without one. */
+    members: async (audienceId: number): Promise<readonly (string | null)[]> => {
+      const { rows } = await pool.query<{ id: string | null }>(
+        'select user_id as id from membership where audience_id = $1 and cur order by 1',
+        [audienceId],
+      )
+      return rows.map(({ id }) => id)
+    },
+    sync: () =>
+      pool.transaction(async (tx) => {
+        await tx.query('delete from membership where not cur')
+        await tx.query('update membership set synced = true where user_id is not null')
+      }),
+  }
+  return rig
+}
+
+export type Rig = Awaited<ReturnType<typeof aRig>>
+
+const fast = { ...projectLimits, gatherMs: 1, buildPollMs: 10, retryMs: 5 }
+
+/** jsonb keeps its own order of keys. */
+const equalJson = (left: unknown, right: unknown): boolean => sorted(left) === sorted(right)
+
+const sorted = (value: unknown): string =>
+  JSON.stringify(value, (_, inner: unknown) =>
+    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort())
+      : inner,
+  )
