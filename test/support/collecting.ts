@@ -6,6 +6,7 @@ import type { CountName } from '../../src/collect/count.ts'
 import type { Message } from '../../src/domain/message.ts'
 import { Fault } from '../../src/fault.ts'
 import type { Appender, Entry, Topic } from '../../src/log/log.ts'
+import { memoryLog } from '../../src/log/memory.ts'
 import { aLive, aSource } from './configuration.ts'
 import { noon } from './receipt.ts'
 
@@ -32,6 +33,7 @@ const codec = {
 }
 
 const openAppender = (): TestAppender => {
+  const inner = memoryLog({ clock: () => new Date(noon) }).appender()
   const appended: Appended[] = []
   let behaviour: 'take' | 'hold' | 'fail' = 'take'
   let held: (() => void)[] = []
@@ -48,10 +50,11 @@ const openAppender = (): TestAppender => {
     append: async (topic, entries) => {
       if (behaviour === 'fail') throw new Fault('log_unavailable', 'broken by the test')
       if (behaviour === 'hold') await new Promise<void>((resolve) => held.push(resolve))
+      const ats = await inner.append(topic, entries)
       appended.push(...entries.map((entry) => ({ topic, key: entry.key, message: decoder(entry) })))
-      return entries.map((_, at) => ({ partition: 0, offset: BigInt(at) }))
+      return ats
     },
-    close: async () => undefined,
+    close: inner.close,
   }
 }
 
