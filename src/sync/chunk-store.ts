@@ -22,28 +22,45 @@ export type Place = {
   readonly due: boolean
 }
 
-type Asked = { readonly runId: number; readonly shards: readonly number[]; readonly now: Date }
+type Asked = {
+  readonly runId: number
+  readonly shards: readonly number[]
+  readonly audienceIds: readonly number[]
+  readonly now: Date
+}
 
-type Places = { readonly epoch: bigint; readonly at: Date; readonly places: readonly Place[] }
+type Places = {
+  readonly epoch: bigint
+  readonly at: Date
+  /** Those asked for that are not being built anew since the run was opened. */
+  readonly live: readonly number[]
+  readonly places: readonly Place[]
+}
 
 /** Also pins the plans of the transaction: every statement here touches few rows through an index. */
-export const readPlaces = async (tx: Sql, { runId, shards, now }: Asked): Promise<Places> => {
-  const { rows } = await tx.query<Place & { epoch: bigint; at: Date }>(
+export const readPlaces = async (
+  tx: Sql,
+  { runId, shards, audienceIds, now }: Asked,
+): Promise<Places> => {
+  const { rows } = await tx.query<Place & Omit<Places, 'places'>>(
     `with pinned as materialized (
        select set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
               set_config('enable_mergejoin', 'off', true)
      ), instant as materialized (select ${instantSql('$3')} as at)
-     select r.epoch, i.at, s.shard, s.seq::float8 as seq,
+     select r.epoch, i.at, s.shard,
+            array(select audience_id from audience_state
+                   where state = 'live' and audience_id = any($4)) as live,
+            s.seq::float8 as seq,
             (select count(*) from sync_chunk c where c.run_id = $1 and c.shard = s.shard)::int
               as chunk,
             exists (select 1 from ustate u where u.shard = s.shard and u.due <= i.at) as due
        from pinned, relay r, instant i, outbox_shard s
       where s.shard = any($2)
       order by s.shard`,
-    [runId, shards, now],
+    [runId, shards, now, audienceIds],
   )
-  const { epoch, at } = rows[0] as (typeof rows)[number]
-  return { epoch, at, places: rows }
+  const { epoch, at, live } = rows[0] as (typeof rows)[number]
+  return { epoch, at, live, places: rows }
 }
 
 export type ChangedRow = {

@@ -76,12 +76,12 @@ type Here = {
 
 const syncChunks = async (term: Term, { tx, run, shards, users }: Here): Promise<Step> => {
   const now = term.deps.clock()
-  const { epoch, at, places } = await readPlaces(tx, { runId: run.id, shards, now })
+  const asked = { runId: run.id, shards, audienceIds: [...run.audiences.keys()], now }
+  const { epoch, at, live, places } = await readPlaces(tx, asked)
   if (epoch !== term.epoch) throw termLost()
   const swept = await sweepPlaces(term, { tx, at, places, users })
-  const audienceIds = [...run.audiences.keys()]
   const inHand = swept.places.map(({ shard }) => shard)
-  const changed = await readChanged(tx, { shards: inHand, audienceIds, limit: users })
+  const changed = await readChanged(tx, { shards: inHand, audienceIds: live, limit: users })
   // Rows come shard by shard: only the last shard of a full reading may hold more.
   const last = changed.length < users ? undefined : changed.at(-1)?.shard
   const whole = last === undefined ? inHand.length : inHand.indexOf(last) + 1

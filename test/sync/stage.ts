@@ -1,7 +1,8 @@
 // A sync stage on a real Postgres and a log in memory, with memberships written by hand.
 import pino from 'pino'
 import type { Outbound } from '../../src/domain/message.ts'
-import type { Codec, Topic } from '../../src/log/log.ts'
+import { openCodecs } from '../../src/log/avro.ts'
+import type { Topic } from '../../src/log/log.ts'
 import { type MemoryLog, memoryLog } from '../../src/log/memory.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
 import type { Running } from '../../src/running.ts'
@@ -11,15 +12,7 @@ import { aDestination, aLive, anAudience, type TestLive } from '../support/confi
 export const partitions = 4
 export const start = new Date('2024-03-01T00:00:00.000Z')
 
-export const jsonCodec: Codec<Outbound> = {
-  encode: (record) =>
-    Buffer.from(JSON.stringify({ ...record, body: Buffer.from(record.body).toString('utf8') })),
-  decode: (values) =>
-    values.map((value) => {
-      const record = JSON.parse(Buffer.from(value).toString('utf8'))
-      return { ...record, body: Buffer.from(record.body) }
-    }),
-}
+const codecs = await openCodecs({})
 
 export type World = {
   readonly pool: Pool
@@ -57,7 +50,6 @@ export const openWorld = async (pool: Pool): Promise<World> => {
       now += ms
     },
     start: (over = {}) => {
-      const codecs = { outbound: jsonCodec }
       const deps = { source, appender, codecs, pool, live, clock, logger }
       const stage = startSync({ ...deps, limits: { standbyMs: 20 }, ...over })
       running.add(stage)
@@ -79,7 +71,7 @@ export const openWorld = async (pool: Pool): Promise<World> => {
         await source.bounds('outbound')
       ).entries())
         for await (const batch of source.read({ topic: 'outbound', partition, from, until }))
-          found.push(...(await jsonCodec.decode(batch.entries.map(({ value }) => value))))
+          found.push(...(await codecs.outbound.decode(batch.entries.map(({ value }) => value))))
       return found
     },
   }

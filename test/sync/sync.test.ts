@@ -269,3 +269,17 @@ test('a request waits for back-fill, and fails for an audience nobody knows', as
   expect(await finished(early)).toMatchObject({ emitted: 1, audienceIds: [1] })
   expect(await findSyncRun(pool, 9_999)).toBeNull()
 })
+
+test('an audience that is edited during its run is left alone until it is live again', async () => {
+  await world.append('calls', ['a'])
+  await setMembers(pool, [1])
+  await goLive(pool)
+  world.start()
+  await until(async () => expect((await findSyncRun(pool, 1))?.state).toBe('running'))
+  await pool.query(`update audience_state set state = 'backfilling'`)
+  for (let partition = 0; partition < 4; partition++)
+    await setPosition(pool, { partition, next: 1 })
+  expect(await finished(1)).toMatchObject({ emitted: 0 })
+  await goLive(pool, 1, 2)
+  await until(async () => expect(told(await world.outbound())).toEqual(['u1:true']))
+})
