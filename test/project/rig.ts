@@ -4,7 +4,7 @@ import pino from 'pino'
 import { sweepDue } from '../../src/audience/sweep.ts'
 import type { Audience } from '../../src/domain/configuration.ts'
 import { digestOf, logKey, type Message } from '../../src/domain/message.ts'
-import type { Codec, Topic } from '../../src/log/log.ts'
+import type { Codec, Source, Topic } from '../../src/log/log.ts'
 import { memoryLog } from '../../src/log/memory.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
 import { projectLimits, startProject } from '../../src/project/project.ts'
@@ -108,6 +108,11 @@ export const aRig = async (pool: Pool, audiences: readonly Audience[] = []) => {
         ...over,
         limits: { ...fast, ...over.limits },
       }),
+    /** A source whose members share partitions with nobody of the stage's own group. */
+    otherGroup: (name: string): Source => {
+      const real = log.source()
+      return { ...real, join: (group, gained) => real.join({ ...group, name }, gained) }
+    },
     send: async (...calls: readonly Sent[]): Promise<readonly Message[]> => {
       const messages = calls.map((call) => aMessage(call, now))
       for (const [at, message] of messages.entries())

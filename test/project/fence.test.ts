@@ -1,0 +1,133 @@
+import { afterEach, expect, test } from 'vitest'
+import type { Pool } from '../../src/postgres/sql.ts'
+import type { Running } from '../../src/running.ts'
+import { cloneDatabase } from '../support/database.ts'
+import { mortal } from '../sync/mortal.ts'
+import { aRig, audience, performed, until } from './rig.ts'
+
+const { pool } = await cloneDatabase()
+const running: Running[] = []
+
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((each) => each.stop().catch(() => undefined)))
+})
+
+const users = ['u1', 'u2', 'u3', 'u4', 'u5']
+
+/** Holds every `position` lock query back until released, as a long pause of the process would. */
+const pausable = (real: Pool) => {
+  let gate: Promise<void> = Promise.resolve()
+  let waiting = 0
+  return {
+    waiting: () => waiting,
+    hold: () => {
+      const held = Promise.withResolvers<void>()
+      gate = held.promise
+      return held.resolve
+    },
+    pool: {
+      ...real,
+      transaction: (work, options) =>
+        real.transaction(async (tx) => {
+          const query = async (text: string, values?: readonly unknown[]) => {
+            if (text.includes('from position') || text.includes('join position')) {
+              waiting += 1
+              await gate
+            }
+            return tx.query(text, values)
+          }
+          return work({ ...tx, query: query as typeof tx.query })
+        }, options),
+    } satisfies Pool as Pool,
+  }
+}
+
+test('of two projectors that both hold a partition the older one writes nothing, and goes on', async () => {
+  const rig = await aRig(pool, [audience(1, performed('eq', 2))])
+  const slow = pausable(pool)
+  // Two memberships that know nothing of each other, as before a rebalance has reached everybody.
+  const stale = rig.start({ pool: slow.pool, source: rig.otherGroup('stale') })
+  running.push(stale)
+  await rig.built()
+  await rig.send(...users.map((userId) => ({ userId })))
+  await rig.caughtUp()
+  const release = slow.hold()
+  await rig.send(...users.map((userId) => ({ userId })))
+  await until('the stale one is in its transaction', async () => slow.waiting() > 1)
+  running.push(rig.start())
+  await rig.caughtUp()
+  expect(await rig.members(1)).toEqual(users)
+  release()
+  await rig.send({ userId: 'u6' }, { userId: 'u6' })
+  await rig.caughtUp()
+  expect(await rig.members(1)).toEqual([...users, 'u6'])
+  await stale.stop()
+})
+
+test('processes that share the work, come and go, fold every call once', async () => {
+  const rig = await aRig(pool, [audience(1, performed('eq', 12))])
+  running.push(
+    rig.start({ limits: { batchCallsMax: 5 } }),
+    rig.start({ limits: { batchCallsMax: 9 } }),
+  )
+  await rig.built()
+  for (let round = 0; round < 12; round++) {
+    await rig.send(...users.map((userId) => ({ userId, anonymousId: `a${round % 4}` })))
+    if (round === 4) running.push(rig.start())
+    if (round === 8) await running.shift()?.stop()
+  }
+  await rig.caughtUp()
+  expect(await rig.members(1)).toEqual(users)
+})
+
+test('killed at any await, nothing is lost and nothing counted twice', async () => {
+  for (const at of [1, 4, 7, 9, 11, 13, 15, 16, 17, 18, 19, 20, 22, 25, 28, 31, 35, 40, 50, 60])
+    for (const when of ['before', 'after'] as const) {
+      const rig = await aRig(pool, [
+        audience(1, performed('eq', 2)),
+        audience(2, performed('eq', 0)),
+      ])
+      await rig.send(...users.map((userId) => ({ userId })))
+      const source = rig.log.source()
+      const dying = mortal({ pool, source, appender: rig.log.appender() }, { at, when })
+      const doomed = rig.start({ pool: dying.pool, source: dying.source, limits: { outageMs: 0 } })
+      await rig.send(
+        ...users.map((userId) => ({ userId })),
+        { type: 'identify', userId: 'u5', anonymousId: 'a5' },
+        { userId: 'u7', event: 'Seen' },
+      )
+      await Promise.race([doomed.done.catch(() => undefined), rig.caughtUp()])
+      source.vanish()
+      const next = rig.start()
+      await rig.caughtUp()
+      await rig.built()
+      expect([at, when, await rig.members(1)]).toEqual([at, when, users])
+      expect([at, when, await rig.members(2)]).toEqual([at, when, ['u7']])
+      await next.stop()
+      await doomed.stop().catch(() => undefined)
+    }
+})
+
+test('a commit whose answer is lost is not folded again', async () => {
+  const rig = await aRig(pool, [audience(1, performed('eq', 1))])
+  let cut = 0
+  const flaky: Pool = {
+    ...pool,
+    transaction: async (work, options) => {
+      const result = await pool.transaction(work, options)
+      if (cut > 0 && cut-- === 1) throw Object.assign(new Error('reset'), { code: 'ECONNRESET' })
+      return result
+    },
+  }
+  running.push(rig.start({ pool: flaky }))
+  await rig.built()
+  await rig.send({ userId: 'u0', event: 'Seen' })
+  await rig.caughtUp()
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  cut = 1
+  await rig.send({ userId: 'u1' })
+  await until('the answer was lost', async () => cut === 0)
+  await rig.send({ userId: 'u2' })
+  await rig.caughtUp()
+  expect(await rig.members(1)).toEqual(['u1', 'u2'])
+})
