@@ -12,6 +12,9 @@ export type Tally = {
   summary(): { readonly lines: readonly string[]; readonly ok: boolean }
 }
 
+/** Names of the shop's customers and a run's suffix. */
+const whoWidth = 12
+
 type Counts = Map<string, number>
 
 export const openTally = (run: string, began: number): Tally => {
@@ -52,11 +55,11 @@ export const openTally = (run: string, began: number): Tally => {
       if (audience) {
         noteAudience(audience.isMember)
         const verb = audience.isMember ? 'joined' : 'left'
-        return `${time}  ${'audience'.padEnd(9)} ${who.padEnd(14)} ${verb} ${audience.name}  ${mark}`
+        return `${time}  ${'audience'.padEnd(9)} ${who.padEnd(whoWidth)} ${verb} ${audience.name}  ${mark}`
       }
       if (!who.endsWith(run)) return `${time}  of an earlier run: ${message['type']}`
       noteCall(arrival)
-      return `${time}  ${String(message['type']).padEnd(9)} ${who.padEnd(14)} ${detailOf(message)}  ${mark}`
+      return `${time}  ${String(message['type']).padEnd(9)} ${who.padEnd(whoWidth)} ${detailOf(message)}  ${mark}`
     },
     isComplete: () => total(received) >= total(sent),
     summary: () => {
@@ -98,14 +101,17 @@ const audienceOf = (message: Arrival['message']) => {
 }
 
 const detailOf = (message: Arrival['message']): string => {
-  const { event, name, properties } = message as {
+  const { event, name, groupId, traits, properties } = message as {
     event?: string
     name?: string
+    groupId?: string
+    traits?: { plan?: string }
     properties?: { price?: number; product?: string; name?: string }
   }
   const price = properties?.price === undefined ? '' : ` for ${properties.price.toFixed(2)}`
   const product = properties?.product === undefined ? '' : `: ${properties.product}`
-  return `${event ?? name ?? properties?.name ?? ''}${product}${price}`
+  const plan = traits?.plan === undefined ? undefined : `plan ${traits.plan}`
+  return `${event ?? name ?? properties?.name ?? groupId ?? plan ?? ''}${product}${price}`
 }
 
 const quantile = (values: readonly number[], share: number): number => {
