@@ -1,6 +1,6 @@
 // Whether a delivery enters its lane, is parked at once, or holds its partition back.
 import { isDeskFull } from './desk.ts'
-import { enter, pump } from './lanes.ts'
+import { dropIdle, enter, pump } from './lanes.ts'
 import { park, parkWaiting, untried } from './park.ts'
 import { startRound } from './round.ts'
 import type { Delivery, Lane, Partition, Stage } from './work.ts'
@@ -12,11 +12,16 @@ export const admit = (stage: Stage, delivery: Delivery): true | Promise<boolean>
   tryAdmit(stage, delivery) ? true : admitLater(stage, delivery)
 
 const admitLater = async (stage: Stage, delivery: Delivery): Promise<boolean> => {
-  for (;;) {
-    if (stage.stopping || delivery.chain.partition.lost) return false
-    if (tryAdmit(stage, delivery)) return true
+  const { chain } = delivery
+  chain.pinned = true
+  let admitted = false
+  while (!admitted && !stage.stopping && !chain.partition.lost) {
     await stage.room.wait(lookMs)
+    admitted = tryAdmit(stage, delivery)
   }
+  chain.pinned = false
+  dropIdle(chain)
+  return admitted
 }
 
 const tryAdmit = (stage: Stage, delivery: Delivery): boolean => {

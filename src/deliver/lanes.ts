@@ -51,6 +51,7 @@ const newChain = (stage: Stage, partition: Partition, at: NewChain): Chain => ({
   waiting: [],
   busy: false,
   queued: false,
+  pinned: false,
   parked: 0,
   parking: 0,
   parks: 0,
@@ -60,7 +61,7 @@ export type ChainAt = { readonly destinationId: number; readonly hash: string }
 
 /** Forgets a chain that has nothing left, in memory or in Postgres. */
 export const dropIdle = (chain: Chain): void => {
-  if (chain.busy || chain.waiting.length > 0 || chain.parked > 0) return
+  if (chain.busy || chain.pinned || chain.waiting.length > 0 || chain.parked > 0) return
   const chains = chain.partition.chains.get(chain.lane.destinationId)
   if (chains?.get(chain.hash) !== chain) return
   chains.delete(chain.hash)

@@ -87,6 +87,8 @@ export type Chain = {
   readonly waiting: Delivery[]
   busy: boolean
   queued: boolean
+  /** A message of it waits for room: the chain must not be forgotten meanwhile. */
+  pinned: boolean
   /** Rows of this chain in Postgres or on their way there, and those on their way. */
   parked: number
   parking: number

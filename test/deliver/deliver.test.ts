@@ -102,7 +102,7 @@ test('what every URL refuses is dead with its reason, and the next message goes 
   const [dead, ...others] = await rowsOf('dead')
   expect(others).toEqual([])
   expect(dead).toMatchObject({ reason: 'status_422', status: 422, message_id: first.messageId })
-  expect((dead as { body: Buffer }).body.equals(hook.requests[0]?.body as Buffer)).toBe(true)
+  expect(dead?.body?.equals(hook.requests[0]?.body as Buffer)).toBe(true)
 })
 
 test('a redirect is final: the body is never sent elsewhere', async () => {
@@ -222,13 +222,13 @@ test('a hanging destination does not hold up another', async () => {
   // Sooner than the hanging one's first timeout could have freed anything.
   expect(performance.now() - started).toBeLessThan(4_500)
   expect(hanging.atOnceMax).toBeLessThanOrEqual(2)
-  const parked = (await rowsOf('parked')) as { reason: string; body: Buffer | null }[]
+  const parked = await rowsOf('parked')
   expect(parked.length).toBeGreaterThan(100)
   expect(parked.every(({ reason, body }) => reason === 'lane_full' && body === null)).toBe(true)
   hanging.reply(() => 200)
   await drained(rig)
   await until(
-    async () => (await rowsOf('parked')).every((row) => row['attempts'] === 1),
+    async () => (await rowsOf('parked')).every((row) => row.attempts === 1),
     'the rest is delivered',
   )
   const got = new Set(hanging.requests.map(({ json }) => json['userId']))

@@ -43,6 +43,15 @@ export type Life = {
 
 type Options = { readonly limits?: Partial<DeliverLimits>; readonly partitions?: number }
 
+/** Of the tables parked, dead and attempt, as far as tests look. */
+export type Row = {
+  readonly reason: string
+  readonly attempts: number
+  readonly body: Buffer | null
+  readonly lease_owner: string | null
+  readonly next_at: Date | null
+}
+
 export const useRig = async () => {
   const database = await cloneDatabase()
   const receivers: Receiver[] = []
@@ -154,7 +163,7 @@ export const useRig = async () => {
     }
   }
   const rowsOf = async (table: 'parked' | 'dead' | 'attempt') =>
-    (await database.pool.query(`select * from ${table}`)).rows
+    (await database.pool.query<Row>(`select * from ${table} order by log_offset`)).rows
   /** Every position stands at the end of its partition, with nothing owed. */
   const drained = (life: { readonly log: ReturnType<typeof memoryLog> }) =>
     until(async () => {
