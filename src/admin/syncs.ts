@@ -18,14 +18,16 @@ const SyncView = named('Sync', {
   startedAt: nullable(dateTime),
   finishedAt: nullable(dateTime),
   emitted: Type.Integer({ minimum: 0, description: 'Messages decided so far.' }),
+  reason: nullable(Type.String({ description: 'Why it failed.' })),
 })
 
-const syncView = ({ id, state, startedAt, finishedAt, emitted }: SyncRun) => ({
+const syncView = ({ id, state, startedAt, finishedAt, emitted, reason }: SyncRun) => ({
   id,
   state,
   startedAt,
   finishedAt,
   emitted,
+  reason: reason ?? null,
 })
 
 const waitQuery = Type.Object(

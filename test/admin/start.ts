@@ -41,6 +41,7 @@ export const clientOf =
 export type Started = {
   readonly pool: Pool
   readonly url: string
+  readonly databaseUrl: string
   readonly admin: Client
   readonly viewer: Client
   readonly nobody: Client
@@ -49,7 +50,7 @@ export type Started = {
 
 /** Call at the top of a describe or a file. */
 export const startTestAdmin = async (over: Partial<AdminDeps> = {}): Promise<Started> => {
-  const { pool } = await cloneDatabase()
+  const { pool, url: databaseUrl } = await cloneDatabase()
   const lines: string[] = []
   const logger = pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) })
   const clock = () => new Date()
@@ -75,6 +76,7 @@ export const startTestAdmin = async (over: Partial<AdminDeps> = {}): Promise<Sta
   return {
     pool,
     url: running.url,
+    databaseUrl,
     admin: clientOf(running.url, 'given-admin-token'),
     viewer: clientOf(running.url, viewer?.secret ?? ''),
     nobody: clientOf(running.url, null),
