@@ -79,10 +79,7 @@ const serve = (
   client: Socket,
   target: { readonly host: string; readonly port: number },
 ) => {
-  if (state.mode === 'cut') {
-    client.destroy()
-    return
-  }
+  if (state.mode === 'cut') return void client.destroy()
   client.pause()
   const broker = connect(target, () => client.resume())
   const keys = new Map<number, number>()
@@ -109,11 +106,10 @@ const serve = (
       const correlation = frame.readInt32BE(4)
       const key = keys.get(correlation)
       keys.delete(correlation)
+      const named = key === metadataKey || key === findCoordinatorKey
       if (state.mode !== 'open') return
-      if (key === produceKey && state.lose()) return client.destroy()
-      client.write(
-        key === metadataKey || key === findCoordinatorKey ? renamed(state, frame) : frame,
-      )
+      if (key === produceKey && state.lose()) client.destroy()
+      else client.write(named ? renamed(state, frame) : frame)
     }),
   )
 }

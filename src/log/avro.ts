@@ -1,0 +1,154 @@
+// The codec of log values: Avro in Confluent framing, [0][schema id, 4 bytes][record], on every log.
+import { readFile } from 'node:fs/promises'
+import avro, { type Type } from 'avsc'
+import type { Message, Outbound } from '../domain/message.ts'
+import { Fault } from '../fault.ts'
+import { numberLong } from './avro-long.ts'
+import type { Codec, Topic } from './log.ts'
+import { incompatible, type Registry } from './registry.ts'
+
+export type Codecs = { readonly call: Codec<Message>; readonly outbound: Codec<Outbound> }
+
+type Options = {
+  /** Without one, values carry the id 0: the schema of the release that wrote them. */
+  readonly registry?: Registry | undefined
+  /** Put before every topic in the names of subjects, as it is in the names of topics. */
+  readonly prefix?: string | undefined
+}
+
+/** Schema versions met in one process: each release adds at most one to a topic. */
+const writersMax = 1_000
+const headerBytes = 5
+const noRegistryId = 0
+
+export const openCodecs = async ({ registry, prefix = '' }: Options): Promise<Codecs> => {
+  const open = async <T>(name: string, topics: readonly Topic[]): Promise<Codec<T>> => {
+    const schema = await readFile(new URL(`../../schemas/${name}.avsc`, import.meta.url), 'utf8')
+    const type = typeOf(schema)
+    const subjects = topics.map((topic) => `${prefix}${topic}-value`)
+    const ids = registry ? await register({ registry, schema, type, subjects }) : []
+    return codec<T>({ type, ids: [ids[0] ?? noRegistryId, ...ids, noRegistryId], registry })
+  }
+  const [call, outbound] = await Promise.all([
+    open<Message>('call', ['calls', 'calls.import']),
+    open<Outbound>('outbound', ['outbound']),
+  ])
+  return { call, outbound }
+}
+
+/** Times stay plain numbers: no logical types. */
+const typeOf = (schema: string): Type =>
+  avro.Type.forSchema(JSON.parse(schema), {
+    omitRecordMethods: true,
+    typeHook: (part: unknown) => (isLong(part) ? numberLong : undefined),
+  })
+
+const isLong = (part: unknown): boolean =>
+  part === 'long' ||
+  (typeof part === 'object' && (part as { type?: unknown } | null)?.type === 'long')
+
+type Registering = {
+  readonly registry: Registry
+  readonly schema: string
+  readonly type: Type
+  readonly subjects: readonly string[]
+}
+
+/**
+ * Checked here too: a registry compares only where the subject says so, and the client sets that
+ * only after it registered the first version.
+ */
+const register = async ({ registry, schema, type, subjects }: Registering) => {
+  const ids: number[] = []
+  for (const subject of subjects) {
+    const latest = await registry.latest(subject)
+    if (latest !== null) {
+      try {
+        type.createResolver(typeOf(latest))
+      } catch (error) {
+        throw incompatible(subject, error)
+      }
+    }
+    ids.push(await registry.register(subject, schema))
+  }
+  return ids
+}
+
+type Resolver = ReturnType<Type['createResolver']>
+
+type CodecDeps = {
+  readonly type: Type
+  /** Ids of the schema itself; the first is written. */
+  readonly ids: readonly number[]
+  readonly registry: Registry | undefined
+}
+
+const codec = <T>({ type, ids, registry }: CodecDeps): Codec<T> => {
+  const writers = new Map<number, Resolver | null>(ids.map((id) => [id, null]))
+  const one = (value: Uint8Array): T => {
+    const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+    const resolver = writers.get(idOf(bytes))
+    if (resolver === undefined) throw new Error('decoded before its writer was found')
+    const { value: record, offset } = decoded(type, bytes, resolver)
+    if (offset !== bytes.length) throw malformed('its record ends elsewhere')
+    return record as T
+  }
+  const find = async (missing: ReadonlySet<number>) => {
+    for (const id of missing) {
+      if (registry === undefined) throw unknown(id)
+      const writer = typeOf(await registry.schema(id))
+      if (writers.size >= writersMax) throw unknown(id)
+      writers.set(id, type.createResolver(writer))
+    }
+  }
+  return {
+    encode: encoder<T>(type, ids[0] ?? noRegistryId),
+    decode: (values) => {
+      const missing = new Set<number>()
+      for (const value of values) {
+        const id = idOf(value)
+        if (!writers.has(id)) missing.add(id)
+      }
+      if (missing.size === 0) return values.map(one)
+      return find(missing).then(() => values.map(one))
+    },
+  }
+}
+
+const decoded = (type: Type, bytes: Buffer, resolver: Resolver | null) => {
+  try {
+    return type.decode(bytes, headerBytes, resolver ?? undefined)
+  } catch (error) {
+    throw malformed(error instanceof Error ? error.message : String(error))
+  }
+}
+
+/** Into one scratch and copied out once: 1.6 µs of CPU for a call of 650 bytes. */
+const encoder = <T>(type: Type, id: number) => {
+  let scratch = Buffer.allocUnsafe(65_536)
+  return (record: T): Uint8Array => {
+    let end = type.encode(record, scratch, headerBytes)
+    if (end < 0) {
+      scratch = Buffer.allocUnsafe(scratch.length - end)
+      end = type.encode(record, scratch, headerBytes)
+    }
+    scratch[0] = 0
+    scratch.writeInt32BE(id, 1)
+    return Buffer.from(scratch.subarray(0, end))
+  }
+}
+
+const idOf = (value: Uint8Array): number => {
+  if (value.byteLength < headerBytes || value[0] !== 0) throw malformed('it lacks the header')
+  return new DataView(value.buffer, value.byteOffset).getInt32(1)
+}
+
+const malformed = (why: string): Fault =>
+  new Fault('schema_unknown', `a log value is not Avro in Confluent framing: ${why}`)
+
+const unknown = (id: number): Fault =>
+  new Fault(
+    'schema_unknown',
+    `a log value names schema ${id}, and no registry is configured that knows it: ` +
+      'set MILLRACE_SCHEMA_REGISTRY_URL to the one it was written with',
+  )
