@@ -67,8 +67,8 @@ export const configSchema = Type.Object({
     secret: 'password',
   }),
   databaseConnections: setting(
-    integer(8, 500, 24),
-    number('MILLRACE_DATABASE_CONNECTIONS', 'a number of connections, 8 to 500'),
+    integer(12, 500, 24),
+    number('MILLRACE_DATABASE_CONNECTIONS', 'a number of connections, 12 to 500'),
   ),
   kafkaBrokers: setting(
     orNull(Type.Array(Type.String({ pattern: '^[^\\s,:]+:\\d{1,5}$' }), { minItems: 1 })),

@@ -4,7 +4,8 @@ import type { Message, Outbound } from './domain/message.ts'
 import { openCodecs } from './log/avro.ts'
 import { ensureTopics, kafkaAppender, kafkaSource } from './log/kafka.ts'
 import type { Appender, Codec, Source } from './log/log.ts'
-import { postgresAppender, postgresSource } from './log/postgres.ts'
+import { maintainPostgresLog, postgresAppender, postgresSource } from './log/postgres.ts'
+import { openRegistry } from './log/registry.ts'
 import type { Logger } from './logger.ts'
 import type { Pool } from './postgres/sql.ts'
 import type { Clock } from './running.ts'
@@ -25,22 +26,41 @@ type Deps = {
 
 export const openLog = async (deps: Deps): Promise<Log> => {
   const { config } = deps
-  const codecs = await openCodecs(
-    config.schemaRegistryUrl === null ? {} : { registry: config.schemaRegistryUrl },
-  )
-  const { source, appender } =
-    config.kafkaBrokers === null
-      ? await onPostgres(deps)
-      : await onKafka(deps, config.kafkaBrokers)
+  const url = config.schemaRegistryUrl
+  const codecs = await openCodecs({
+    registry: url === null ? undefined : openRegistry({ url }),
+    prefix: config.kafkaPrefix,
+  })
+  const ends =
+    config.kafkaBrokers === null ? onPostgres(deps) : await onKafka(deps, config.kafkaBrokers)
+  return { ...ends, codecs }
+}
+
+const onPostgres = (deps: Deps): Omit<Log, 'codecs'> => {
+  const { partitions, retentionDays } = deps.config
+  const source = postgresSource({ ...deps, partitions })
+  const appender = postgresAppender({ ...deps, partitions })
+  const maintenance = maintainPostgresLog({ ...deps, retentionDays })
+  const close = async () => {
+    await maintenance.stop()
+    await appender.close()
+    await source.close()
+  }
+  return { source, appender, close }
+}
+
+const onKafka = async (
+  { config, logger }: Deps,
+  brokers: readonly string[],
+): Promise<Omit<Log, 'codecs'>> => {
+  const { partitions, kafkaPrefix: prefix } = config
+  const connection = { brokers, logger, prefix }
+  await ensureTopics({ ...connection, partitions })
+  const source = kafkaSource(connection)
+  const appender = kafkaAppender({ ...connection, partitions })
   const close = async () => {
     await appender.close()
     await source.close()
   }
-  return { source, appender, codecs, close }
-}
-
-const onKafka = async ({ config, logger }: Deps, brokers: readonly string[]) => {
-  const connection = { brokers, logger, prefix: config.kafkaPrefix }
-  await ensureTopics({ ...connection, partitions: config.partitions })
-  return { source: kafkaSource(connection), appender: kafkaAppender({ ...connection, partitions: config.partitions }) }
+  return { source, appender, close }
 }

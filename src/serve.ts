@@ -151,6 +151,7 @@ const startEdge = async (deps: Deps, add: Add): Promise<string | null> => {
     limits: { ...collectLimits, drainMsMax },
     count: deps.metrics.count,
     trustedProxies: config.trustedProxies,
+    probe: () => deps.source.bounds('calls'),
   }).catch(portTaken('MILLRACE_COLLECT_PORT', config.collectPort))
   add({ name: 'collect', running: collect })
   return collect.url
