@@ -5,7 +5,7 @@ import { sweepDue } from '../../src/audience/sweep.ts'
 import type { Audience } from '../../src/domain/configuration.ts'
 import { digestOf, logKey, type Message } from '../../src/domain/message.ts'
 import type { Codec, Source, Topic } from '../../src/log/log.ts'
-import { memoryLog } from '../../src/log/memory.ts'
+import { memoryLog, type Partitions } from '../../src/log/memory.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
 import { projectLimits, startProject } from '../../src/project/project.ts'
 import type { Running } from '../../src/running.ts'
@@ -74,12 +74,17 @@ export const aMessage = (over: Sent, now: number): Message => {
 const tables =
   'position, identity, ustate, membership, merge, audience_build, audience_fence, leaf, audience_state, duplicate_chunk, duplicate_segment, duplicate_page'
 
-export const aRig = async (pool: Pool, audiences: readonly Audience[] = []) => {
+const defaultPartitions: Partitions = { calls: 3, 'calls.import': 2, outbound: 1 }
+
+export const aRig = async (
+  pool: Pool,
+  audiences: readonly Audience[] = [],
+  partitions: Partitions = defaultPartitions,
+) => {
   await pool.query(`truncate ${tables}`)
   await pool.query('update project_plan set version = version + 1, configuration = 0')
   let now = start
   const clock = () => new Date(now)
-  const partitions = { calls: 3, 'calls.import': 2, outbound: 1 }
   const log = memoryLog({ partitions, clock })
   const appender = log.appender()
   const live = aLive({ audiences })
@@ -149,7 +154,11 @@ export const aRig = async (pool: Pool, audiences: readonly Audience[] = []) => {
       }),
     sweep: async (): Promise<number> => {
       let swept = 0
-      for (let shard = 0; shard < 64; shard++)
+      const { rows } = await pool.query<{ shard: number }>(
+        'select distinct shard from ustate where due <= $1',
+        [clock()],
+      )
+      for (const { shard } of rows)
         swept += await pool.transaction(
           (tx) => sweepDue(tx, { shard, at: clock(), limit: 1_000 }),
           { isolation: 'repeatable read' },
