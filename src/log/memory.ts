@@ -11,12 +11,11 @@ import {
   offsetAt,
   store,
 } from './memory-partition.ts'
+import { type Partitions, partitionsOf } from './partitions.ts'
 
-export type Partitions = Readonly<Record<Topic, number>>
+export type { Partitions }
 
-export const defaultPartitions: Partitions = { calls: 12, 'calls.import': 12, outbound: 12 }
-
-type Options = { readonly partitions?: Partitions; readonly clock: Clock }
+type Options = { readonly partitions?: number | Partitions; readonly clock: Clock }
 
 export type MemorySource = Source & {
   /** Dies without goodbye, as a killed process would: its partitions move at once. */
@@ -32,7 +31,8 @@ export type MemoryLog = {
   hole(topic: Topic, partition: number): void
 }
 
-export const memoryLog = ({ partitions = defaultPartitions, clock }: Options): MemoryLog => {
+export const memoryLog = ({ partitions: wanted, clock }: Options): MemoryLog => {
+  const partitions = partitionsOf(wanted)
   const topics: Topics = {
     calls: Array.from({ length: partitions.calls }, memoryPartition),
     'calls.import': Array.from({ length: partitions['calls.import'] }, memoryPartition),

@@ -1,0 +1,197 @@
+// The SQL of the Postgres log's topics: counters, chunks, bounds.
+import { type Sql, sqlState } from '../postgres/sql.ts'
+import type { Batch, Topic } from './log.ts'
+import type { Partitions } from './partitions.ts'
+import { type Chunk, type Packed, unpack } from './postgres-chunk.ts'
+import { ensureDays } from './postgres-days.ts'
+
+/** Creates the partitions that are missing; answers how many there are, never fewer than before. */
+export const openPartitions = async (sql: Sql, wanted: Partitions): Promise<Partitions> => {
+  await sql.query(
+    `insert into log_partition (topic, partition)
+     select w.topic, generate_series(0, w.partitions - 1)
+       from unnest($1::text[], $2::int[]) as w(topic, partitions)
+     on conflict do nothing`,
+    [Object.keys(wanted), Object.values(wanted)],
+  )
+  const { rows } = await sql.query<{ topic: Topic; partitions: number }>(
+    'select topic, count(*)::int as partitions from log_partition group by topic',
+  )
+  const found = new Map(rows.map(({ topic, partitions }) => [topic, partitions]))
+  return {
+    calls: found.get('calls') ?? 0,
+    'calls.import': found.get('calls.import') ?? 0,
+    outbound: found.get('outbound') ?? 0,
+  }
+}
+
+export type FirstOffset = {
+  readonly topic: Topic
+  readonly partition: number
+  readonly first: bigint
+}
+
+/**
+ * One statement, one commit: locks the counters in (topic, partition) order before it touches any
+ * (in any other order two appends over the same partitions deadlock), takes the offsets, stores the
+ * chunks and notifies. The counter's lock is held to commit: offsets become visible in order.
+ */
+const appendSql = `
+  with wanted as (
+    select * from unnest($1::text[], $2::int[], $3::int[]) as w(topic, partition, entries)
+  ), locked as materialized (
+    select p.topic, p.partition, w.entries
+      from log_partition p join wanted w using (topic, partition)
+     order by p.topic, p.partition for update of p
+  ), moved as (
+    update log_partition p
+       set next_offset = p.next_offset + l.entries, appended_at = greatest(p.appended_at, $4)
+      from locked l
+     where (p.topic, p.partition) = (l.topic, l.partition)
+    returning p.topic, p.partition, p.next_offset - l.entries as first, p.appended_at
+  ), stored as (
+    insert into log_chunk (topic, partition, first_offset, next_offset, appended_at, payload)
+    select topic, partition, m.first + c.before, m.first + c.before + c.entries, m.appended_at,
+           substring($5::bytea from c.at + 1 for c.size)
+      from unnest($6::text[], $7::int[], $8::int[], $9::int[], $10::int[], $11::int[])
+             as c(topic, partition, before, entries, at, size)
+      join moved m using (topic, partition)
+  )
+  select topic, partition, first, pg_notify('log', topic)::text from moved`
+
+/** The day a chunk falls on has no table yet. */
+const noTableForDay = '23514'
+
+export const storeChunks = async (
+  sql: Sql,
+  packed: Packed,
+  at: Date,
+): Promise<readonly FirstOffset[]> => {
+  const { bytes, counts, chunks } = packed
+  const values = [
+    counts.map(({ topic }) => topic),
+    counts.map(({ partition }) => partition),
+    counts.map(({ entries }) => entries),
+    at,
+    bytes,
+    chunks.map(({ topic }) => topic),
+    chunks.map(({ partition }) => partition),
+    chunks.map(({ before }) => before),
+    chunks.map(({ entries }) => entries),
+    chunks.map((chunk) => chunk.at),
+    chunks.map(({ size }) => size),
+  ]
+  try {
+    return (await sql.query<FirstOffset>(appendSql, values)).rows
+  } catch (error) {
+    if (sqlState(error) !== noTableForDay) throw error
+    await ensureDays(sql, at)
+    return (await sql.query<FirstOffset>(appendSql, values)).rows
+  }
+}
+
+export type Cursor = {
+  readonly topic: Topic
+  readonly partition: number
+  readonly from: bigint
+  /** Nothing at or above `from` was appended before this. */
+  readonly after: Date
+}
+
+export type Fetched = {
+  /** The first offset the log still has. */
+  readonly start: bigint
+  /** `null` when there is nothing at or above the cursor. */
+  readonly batch: Batch | null
+  readonly after: Date
+}
+
+type FetchRow = {
+  readonly cursor: number
+  readonly start: bigint
+  readonly end: bigint
+  readonly endAt: Date
+  readonly first: bigint | null
+  readonly next: bigint
+  readonly appendedAt: Date
+  readonly payload: Buffer
+}
+
+// By the primary key of the days not before each cursor: at the tail, one table. One statement is
+// one snapshot, so every offset below the counter it sees is either in a chunk it sees or a hole.
+const fetchSql = `
+  select w.cursor::int, p.start_offset as start, p.next_offset as "end", p.appended_at as "endAt",
+         c.first_offset as first, c.next_offset as next, c.appended_at as "appendedAt", c.payload
+    from unnest($1::text[], $2::int[], $3::bigint[], $4::timestamptz[]) with ordinality
+           as w(topic, partition, "from", after, cursor)
+    join log_partition p using (topic, partition)
+    left join lateral (
+      select c.*, sum(length(c.payload)) over (order by c.next_offset) as bytes
+        from (select first_offset, next_offset, appended_at, payload from log_chunk
+               where topic = w.topic and partition = w.partition
+                 and next_offset > w."from" and appended_at >= w.after
+               order by next_offset limit $6) c
+    ) c on c.bytes <= $5 or c.bytes = length(c.payload)
+   order by w.cursor, c.next_offset`
+
+const chunksMax = 512
+
+/** What each cursor can read, at most `bytesMax` for each, one chunk at least; in the cursors' order. */
+export const fetchChunks = async (
+  sql: Sql,
+  cursors: readonly Cursor[],
+  bytesMax: number,
+): Promise<readonly Fetched[]> => {
+  const { rows } = await sql.query<FetchRow>(fetchSql, [
+    cursors.map(({ topic }) => topic),
+    cursors.map(({ partition }) => partition),
+    cursors.map(({ from }) => from),
+    cursors.map(({ after }) => after),
+    Math.floor(bytesMax),
+    chunksMax,
+  ])
+  const found: FetchRow[][] = cursors.map(() => [])
+  for (const row of rows) found[row.cursor - 1]?.push(row)
+  return cursors.map((cursor, index) => fetched(cursor, found[index] ?? []))
+}
+
+const fetched = ({ from }: Cursor, rows: readonly FetchRow[]): Fetched => {
+  const [head] = rows
+  const last = rows.at(-1)
+  if (!head || !last) throw new Error('the log has no such partition')
+  const { start, end, endAt } = head
+  if (last.first === null)
+    return { start, after: endAt, batch: from < end ? { from, next: end, entries: [] } : null }
+  const { next, appendedAt } = last
+  const chunks = rows.map(({ first, ...row }): Chunk => ({ ...row, first: first ?? 0n }))
+  const entries = chunks.flatMap((chunk) => unpack(chunk, { from, until: next }))
+  return { start, after: appendedAt, batch: { from, next, entries } }
+}
+
+type Bound = { readonly start: bigint; readonly end: bigint }
+
+export const selectBounds = async (sql: Sql, topic: Topic): Promise<readonly Bound[]> => {
+  const { rows } = await sql.query<Bound>(
+    `select start_offset as start, next_offset as "end" from log_partition
+      where topic = $1 order by partition`,
+    [topic],
+  )
+  return rows
+}
+
+/** Reads one index in each day from that of `at` on: an operator's query, not a hot one. */
+export const selectOffsetsAt = async (
+  sql: Sql,
+  topic: Topic,
+  at: Date,
+): Promise<readonly bigint[]> => {
+  const { rows } = await sql.query<{ offset: bigint }>(
+    `select coalesce((
+              select min(c.first_offset) from log_chunk c
+               where c.topic = p.topic and c.partition = p.partition and c.appended_at >= $2),
+            p.next_offset) as offset
+       from log_partition p where p.topic = $1 order by p.partition`,
+    [topic, at],
+  )
+  return rows.map(({ offset }) => offset)
+}
