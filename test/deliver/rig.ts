@@ -1,5 +1,4 @@
 // The deliver stage on a memory log, a real database and real receivers, with a clock the test turns.
-import { deserialize, serialize } from 'node:v8'
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeEach } from 'vitest'
 import { startDeliver } from '../../src/deliver/deliver.ts'
@@ -13,7 +12,8 @@ import {
 } from '../../src/domain/message.ts'
 import type { Post } from '../../src/http/post.ts'
 import { undiciPost } from '../../src/http/undici-post.ts'
-import type { Codec, Topic } from '../../src/log/log.ts'
+import { openCodecs } from '../../src/log/avro.ts'
+import type { Topic } from '../../src/log/log.ts'
 import { memoryLog } from '../../src/log/memory.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
 import type { Running } from '../../src/running.ts'
@@ -21,12 +21,7 @@ import { aLive, type TestLive } from '../support/configuration.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { openReceiver, type Receiver, until } from '../support/receiver.ts'
 
-const codecOf = <T>(): Codec<T> => ({
-  encode: serialize,
-  decode: (values) => values.map((value) => deserialize(value) as T),
-})
-
-const codecs = { call: codecOf<Message>(), outbound: codecOf<Outbound>() }
+const codecs = await openCodecs({})
 
 export type Life = {
   readonly running: Running
