@@ -1,5 +1,5 @@
 // A message: one accepted call, normalised, with its ids, times and context. Immutable.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 export const callTypes = [
   'identify',
@@ -59,10 +59,11 @@ export type JsonObject = { readonly [key: string]: Json }
 type Identity = Pick<Message, 'workspaceId' | 'sourceId' | 'messageId'>
 
 export const digestOf = (identity: Identity): Uint8Array =>
-  createHash('sha256')
-    .update(`${identity.workspaceId}:${identity.sourceId}:${identity.messageId}`)
-    .digest()
-    .subarray(0, 16)
+  hash(
+    'sha256',
+    `${identity.workspaceId}:${identity.sourceId}:${identity.messageId}`,
+    'buffer',
+  ).subarray(0, 16)
 
 type Visitor = Pick<Message, 'workspaceId' | 'sourceId' | 'userId' | 'anonymousId'>
 

@@ -10,7 +10,7 @@ import {
   type Message,
 } from './message.ts'
 import type { Flag, Rejection, RejectionCode } from './rejection.ts'
-import { resolveTimes, type Times } from './timestamp.ts'
+import { isoOf, resolveTimes, type Times } from './timestamp.ts'
 
 /** What a request says about each of its calls. */
 export type Receipt = {
@@ -176,41 +176,49 @@ type Stored = Ids & {
   readonly receipt: Receipt
 }
 
-/** `undefined` leaves the key out: JSON.stringify passes over it. */
+/** `undefined` leaves a key out: JSON.stringify passes over it. Unchanged keys keep their place. */
 const storedBody = (call: JsonObject, stored: Stored): Uint8Array => {
   const { times, receipt } = stored
-  const body: Record<string, Json | undefined> = {
-    ...call,
-    writeKey: undefined,
-    type: stored.type,
-    messageId: stored.messageId,
-    userId: stored.userId ?? undefined,
-    anonymousId: stored.anonymousId ?? undefined,
-    previousId: stored.previousId ?? undefined,
-    groupId: stored.groupId ?? undefined,
-    context: stored.context,
-    integrations: integrationsOf(call['integrations'], receipt),
-    timestamp: isoOf(times.timestamp),
-    originalTimestamp: isoOf(times.originalTimestamp ?? receipt.receivedAt),
-    sentAt: times.sentAt === null ? undefined : isoOf(times.sentAt),
-    receivedAt: isoOf(receipt.receivedAt),
-  }
-  for (const map of ['properties', 'traits'])
-    if (map in call) body[map] = isEmptyArray(call[map]) ? {} : (call[map] ?? undefined)
-  if ((stored.type === 'page' || stored.type === 'screen') && body['name'] === null)
-    body['name'] = undefined
-  if ((stored.type === 'page' || stored.type === 'screen') && body['category'] === null)
-    body['category'] = undefined
+  const body: Body = { ...call }
+  if ('writeKey' in call) body['writeKey'] = undefined
+  for (const id of idFields) if (id in call) body[id] = stored[id] ?? undefined
+  tidyFields(body, stored.type)
+  body['type'] = stored.type
+  body['messageId'] = stored.messageId
+  body['context'] = stored.context
+  body['integrations'] = integrationsOf(call['integrations'], receipt)
+  body['timestamp'] = isoOf(times.timestamp)
+  body['originalTimestamp'] = isoOf(times.originalTimestamp ?? receipt.receivedAt)
+  body['sentAt'] = times.sentAt === null ? undefined : isoOf(times.sentAt)
+  body['receivedAt'] = isoOf(receipt.receivedAt)
   return Buffer.from(JSON.stringify(body))
 }
 
-const integrationsOf = (own: Json | undefined, receipt: Receipt): JsonObject | undefined => {
-  if (isObject(own)) return { ...receipt.integrations, ...own }
-  if (!isAbsent(own) && !isEmptyArray(own)) receipt.flag('integrations_ignored')
-  return Object.keys(receipt.integrations).length === 0 ? undefined : receipt.integrations
+type Body = Record<string, Json | undefined>
+
+/** After judging, what is no map is `null` or PHP's empty one, and what is no text is `null`. */
+const tidyFields = (body: Body, type: CallType) => {
+  for (const map of mapFields)
+    if (map in body && !isObject(body[map])) body[map] = body[map] === null ? undefined : {}
+  if (type !== 'page' && type !== 'screen') return
+  for (const text of textFields) if (body[text] === null) body[text] = undefined
 }
 
-const isoOf = (instant: number) => new Date(instant).toISOString()
+const mapFields = ['properties', 'traits'] as const
+const textFields = ['name', 'category'] as const
+const idFields = ['userId', 'anonymousId', 'previousId', 'groupId'] as const
+
+const integrationsOf = (own: Json | undefined, receipt: Receipt): JsonObject | undefined => {
+  const ours = receipt.integrations
+  if (isObject(own)) return isEmpty(ours) ? own : { ...ours, ...own }
+  if (!isAbsent(own) && !isEmptyArray(own)) receipt.flag('integrations_ignored')
+  return isEmpty(ours) ? undefined : ours
+}
+
+const isEmpty = (map: JsonObject) => {
+  for (const _ in map) return false
+  return true
+}
 
 /** Fields whose own text the stored body does not hold. */
 const replaced = [
