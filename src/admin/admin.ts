@@ -6,7 +6,7 @@ import type { Running } from '../running.ts'
 import { audienceRoutes } from './audiences.ts'
 import { configurationRoutes } from './configuration.ts'
 import { deliveryRoutes } from './deliveries.ts'
-import type { AdminDeps } from './deps.ts'
+import { type AdminDeps, adminLimits } from './deps.ts'
 import { destinationRoutes } from './destinations.ts'
 import { documentOf } from './openapi.ts'
 import { documentRoute, operationRoutes } from './operations.ts'
@@ -18,10 +18,8 @@ import { auditRoutes, tokenRoutes } from './tokens.ts'
 import { userRoutes } from './users.ts'
 import { workspaceRoutes } from './workspaces.ts'
 
-export type { AdminDeps } from './deps.ts'
-export { adminLimits } from './deps.ts'
-
 export const startAdmin = async (deps: AdminDeps): Promise<Running & { readonly url: string }> => {
+  const { drainMsMax } = { ...adminLimits, ...deps.limits }
   const stopping = new AbortController()
   const app = buildServer(deps, routesOf(deps), stopping.signal)
   await app.listen({ host: deps.host, port: deps.port })
@@ -33,10 +31,16 @@ export const startAdmin = async (deps: AdminDeps): Promise<Running & { readonly 
     done,
     stop: () => {
       stopping.abort()
-      stopped ??= app.close().then(resolve, reject)
+      stopped ??= drain(app, drainMsMax).then(resolve, reject)
       return stopped.then(() => done)
     },
   }
+}
+
+const drain = async (app: FastifyInstance, msMax: number): Promise<void> => {
+  const timer = setTimeout(() => app.server.closeAllConnections(), msMax)
+  await app.close()
+  clearTimeout(timer)
 }
 
 export const routesOf = (deps: AdminDeps): readonly Route[] => {

@@ -18,6 +18,8 @@ export const adminLimits = {
   /** A sync that takes longer is answered 202 and can be asked after. */
   syncWaitMsMax: 600_000,
   syncPollMs: 100,
+  /** Requests in hand when the stage stops; then their connections are cut. */
+  drainMsMax: 5_000,
 }
 
 export type AdminDeps = {

@@ -25,9 +25,14 @@ export const buildServer = (
     bodyLimit: bodyBytesMax,
     exposeHeadRoutes: false,
     forceCloseConnections: 'idle',
+    requestTimeout: 30_000,
     routerOptions: { maxParamLength: 1_024 },
   })
   app.decorateRequest('actor', null)
+  // A connection kept alive would hold the server's close until it times out.
+  app.addHook('onSend', async (_request, reply) => {
+    if (stopping.aborted) reply.header('connection', 'close')
+  })
   app.addHook('onResponse', async (request, reply) => logAnswer(deps, request, reply))
   app.setErrorHandler((error, request, reply) => send(reply, answerOf(deps, error, request)))
   app.setNotFoundHandler((request, reply) =>

@@ -1,11 +1,12 @@
 // A running admin API on a database of its own, and a client that speaks plain HTTP to it.
 import { pino } from 'pino'
 import { afterAll } from 'vitest'
-import { type AdminDeps, startAdmin } from '../../src/admin/admin.ts'
-import type { SyncRun } from '../../src/admin/deps.ts'
+import { startAdmin } from '../../src/admin/admin.ts'
+import type { AdminDeps, SyncRun } from '../../src/admin/deps.ts'
 import { openLive } from '../../src/control/live.ts'
 import { insertToken } from '../../src/control/token.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
+import type { Running } from '../../src/running.ts'
 import { findSyncRun, requestSync } from '../../src/sync/request.ts'
 import { cloneDatabase } from '../support/database.ts'
 
@@ -40,6 +41,7 @@ export const clientOf =
 
 export type Started = {
   readonly pool: Pool
+  readonly running: Running
   readonly url: string
   readonly databaseUrl: string
   readonly admin: Client
@@ -75,6 +77,7 @@ export const startTestAdmin = async (over: Partial<AdminDeps> = {}): Promise<Sta
   const viewer = await insertToken(pool, { name: 'watcher', role: 'viewer' })
   return {
     pool,
+    running,
     url: running.url,
     databaseUrl,
     admin: clientOf(running.url, 'given-admin-token'),

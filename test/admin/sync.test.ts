@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { until } from '../control/until.ts'
 import { type Client, endRun, startTestAdmin } from './start.ts'
@@ -89,6 +91,43 @@ describe('syncing now over the admin API', async () => {
         changes: { audienceIds: { to: [two] } },
       }),
     )
+  })
+})
+
+describe('stopping the admin API', async () => {
+  const { admin, running } = await startTestAdmin()
+  await admin('POST', '/admin/v1/workspaces', { name: 'shop' })
+
+  test('answers those who wait for a sync instead of waiting with them', async () => {
+    const { id } = (await admin('POST', '/admin/v1/audiences', { name: 'One', where })).body
+    const answer = admin('POST', `/admin/v1/audiences/${id}/sync`)
+    await until(async () => (await admin('GET', '/admin/v1/syncs/1')).status === 200)
+    const startedAt = performance.now()
+    await Promise.all([running.stop(), running.stop()])
+    expect(performance.now() - startedAt).toBeLessThan(5_000)
+    expect(await answer).toMatchObject({ status: 202, body: { state: 'requested' } })
+    await expect(running.done).resolves.toBeUndefined()
+    await expect(admin('GET', '/healthz')).rejects.toThrow()
+  })
+})
+
+describe('stopping with a client that never finishes its request', async () => {
+  const { url, running } = await startTestAdmin({ limits: { drainMsMax: 200 } })
+
+  test('cuts it off', async () => {
+    const { hostname, port } = new URL(url)
+    const socket = connect(Number(port), hostname)
+    const closed = once(socket, 'close')
+    socket.write(
+      'POST /admin/v1/apply HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer given-admin-token\r\n',
+    )
+    socket.write('Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{')
+    await once(socket, 'connect')
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    const startedAt = performance.now()
+    await running.stop()
+    expect(performance.now() - startedAt).toBeLessThan(5_000)
+    await closed
   })
 })
 
