@@ -25,13 +25,17 @@ type Options = {
 
 export const openDatabase = async ({ config, logger, shared }: Options): Promise<Database> => {
   const server = await serverOf(config, shared)
+  let stopping = false
   const pool = openPool({
     url: server.url,
     connectionsMax: config.databaseConnections,
     name: 'millrace',
-    onError: (error) => logger.warn({ err: error }, 'connection.lost'),
+    onError: (error) => {
+      if (!stopping) logger.warn({ err: error }, 'connection.lost')
+    },
   })
   const stop = async () => {
+    stopping = true
     await pool.close()
     await server.stop()
   }
