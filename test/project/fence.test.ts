@@ -81,7 +81,7 @@ test('processes that share the work, come and go, fold every call once', async (
 })
 
 test('killed at any await, nothing is lost and nothing counted twice', async () => {
-  for (const at of [1, 4, 7, 9, 11, 13, 15, 16, 17, 18, 19, 20, 22, 25, 28, 31, 35, 40, 50, 60])
+  for (const at of [1, 7, 11, 14, 16, 18, 20, 22, 25, 28, 32, 40, 50])
     for (const when of ['before', 'after'] as const) {
       const rig = await aRig(pool, [
         audience(1, performed('eq', 2)),
