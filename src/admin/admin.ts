@@ -1,7 +1,6 @@
 // The admin stage: configuration, forced syncs, and a look at users and deliveries, over HTTP.
-
-import type { AddressInfo } from 'node:net'
-import { isIPv6 } from 'node:net'
+import { type AddressInfo, isIPv6 } from 'node:net'
+import type { FastifyInstance } from 'fastify'
 import type { Running } from '../running.ts'
 import { audienceRoutes } from './audiences.ts'
 import { configurationRoutes } from './configuration.ts'
