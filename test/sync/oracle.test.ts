@@ -97,7 +97,11 @@ const asCall = (message: Awaited<ReturnType<Rig['send']>>[number]): Call => ({
 })
 
 const openLine = async () => {
-  const audiences = conditions.map((condition, index) => audience(index + 1, condition))
+  // Only forced syncs: one of the schedule's own might fall between two calls of a step.
+  const syncEveryMs = 100_000 * day
+  const audiences = conditions.map((condition, index) =>
+    audience(index + 1, condition, { syncEveryMs }),
+  )
   const counts = { calls: 1, 'calls.import': 1, outbound: 3 }
   const rig = await aRig(pool, audiences, counts)
   await pool.query('truncate sync_run, sync_chunk, sync_schedule, outbox restart identity')
@@ -128,7 +132,7 @@ const openLine = async () => {
   return { rig, audiences, fresh }
 }
 
-test.each([1, 2, 3, 4, 5, 6])('what is sent is what the definition says, seed %i', async (seed) => {
+test.each([1, 2, 3, 4])('what is sent is what the definition says, seed %i', async (seed) => {
   const pick = randomOf(seed * 7_919)
   const { rig, audiences, fresh } = await openLine()
   const log: Call[] = []
