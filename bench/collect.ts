@@ -91,11 +91,16 @@ const ask = <T>(child: ChildProcess, question: object): Promise<T> => {
 }
 
 const heard = async <T>(child: ChildProcess): Promise<T> => {
-  const died = once(child, 'exit').then(([code]) => {
+  const heardOrDied = new AbortController()
+  const { signal } = heardOrDied
+  const died = once(child, 'exit', { signal }).then(([code]) => {
     throw new Error(`a process of the bench ended with ${code}`)
   })
-  const [message] = (await Promise.race([once(child, 'message'), died])) as [T]
-  if ((message as { error?: string }).error) throw new Error((message as { error: string }).error)
+  const [message] = (await Promise.race([once(child, 'message', { signal }), died])) as [T]
+  died.catch(() => undefined)
+  heardOrDied.abort()
+  const { error } = message as { error?: string }
+  if (error) throw new Error(error)
   return message
 }
 

@@ -27,7 +27,8 @@ export type Pairs = Span & {
 /** Warms both, alternates them, prints figures and the last line; returns the median ratio. */
 export const runPairs = async (options: Pairs): Promise<number> => {
   const { bare, product, seconds, pairs } = options
-  const warmUpSeconds = Math.min(1, seconds / 3)
+  // Compilers need thousands of calls before a rate means anything.
+  const warmUpSeconds = Math.min(2, seconds)
   await bare(warmUpSeconds)
   await product(warmUpSeconds)
   const taken: { readonly bare: Figure; readonly product: Figure }[] = []
