@@ -28,12 +28,15 @@ export const memberLimits = {
   retryMs: 500,
 } as const
 
+export type MemberLimits = { readonly [name in keyof typeof memberLimits]: number }
+
 export type MemberDeps = {
   readonly pool: Pool
   readonly logger: Logger | undefined
   readonly wakes: Wakes
   /** Makes the log's partitions, once. */
   readonly opened: () => Promise<unknown>
+  readonly limits: MemberLimits
 }
 
 type State = {
@@ -134,19 +137,19 @@ const live = async (state: State) => {
   while (state.phase !== 'gone') {
     try {
       await look(state)
-      await looking.wait(memberLimits.beatMs)
+      await looking.wait(deps.limits.beatMs)
     } catch (error) {
       loseAll(state)
       deps.logger?.warn({ err: error, group: state.group.name }, 'log_membership.interrupted')
       const presence = state.presence
       state.presence = null
       void presence?.session.end()
-      await pause(memberLimits.retryMs)
+      await pause(deps.limits.retryMs)
     }
   }
   const { presence } = state
   if (presence)
-    await within(memberLimits.beatTimeoutMs, 'leaving', leave(presence)).catch(() => undefined)
+    await within(deps.limits.beatTimeoutMs, 'leaving', leave(presence)).catch(() => undefined)
   // Without goodbye the others notice the ended session by themselves.
   await presence?.session.end()
 }
@@ -156,16 +159,16 @@ const look = async (state: State) => {
   const presence: Presence =
     state.presence ??
     (await within(
-      memberLimits.beatTimeoutMs,
+      deps.limits.beatTimeoutMs,
       'entering the group',
       deps.opened().then(() => enter(deps.pool, group)),
     ))
   state.presence = presence
   const seen = await within(
-    memberLimits.beatTimeoutMs,
+    deps.limits.beatTimeoutMs,
     'heartbeat',
     tick(presence, {
-      deadAfterMs: memberLimits.deadAfterMs,
+      deadAfterMs: deps.limits.deadAfterMs,
       taking: state.phase === 'joined',
       held: new Set(held.keys()),
     }),
@@ -247,7 +250,7 @@ const loseAll = (state: State) => {
 /** Lets the handle in hand finish, within reason, so that its work is not done twice. */
 const release = async (state: State, presence: Presence, each: Held) => {
   each.releasing = true
-  await Promise.race([each.handling, pause(memberLimits.releaseMs)])
+  await Promise.race([each.handling, pause(state.deps.limits.releaseMs)])
   lose(state, each)
   const { pool } = state.deps
   const owning = { group: state.group.name, member: presence.member }

@@ -2,10 +2,11 @@
 import type { Logger } from 'pino'
 import { Fault } from '../fault.ts'
 import type { Pool } from '../postgres/sql.ts'
+import type { Clock } from '../running.ts'
 import type { Batch, Membership, Range, Source } from './log.ts'
 import { type Partitions, partitionsOf } from './partitions.ts'
 import { type AppenderDeps, postgresAppender } from './postgres-append.ts'
-import { joinGroup } from './postgres-member.ts'
+import { joinGroup, type MemberLimits, memberLimits } from './postgres-member.ts'
 import {
   type Cursor,
   type Fetched,
@@ -23,10 +24,15 @@ type SourceDeps = {
   readonly pool: Pool
   readonly partitions?: number | Partitions
   readonly logger?: Logger
+  /** What the appender of the same log is given; reading itself needs no clock. */
+  readonly clock?: Clock
+  readonly limits?: Partial<MemberLimits>
 }
 
 /** Each membership, and the listening, keep a connection of their own. */
-export const postgresSource = ({ pool, partitions, logger }: SourceDeps): Source => {
+export const postgresSource = (deps: SourceDeps): Source => {
+  const { pool, partitions, logger } = deps
+  const limits = { ...memberLimits, ...deps.limits }
   const wakes = openWakes(pool, logger)
   const memberships = new Set<Membership>()
   const closing = new AbortController()
@@ -40,7 +46,7 @@ export const postgresSource = ({ pool, partitions, logger }: SourceDeps): Source
   }
   return {
     join: (group, gained) => {
-      const membership = joinGroup({ pool, logger, wakes, opened }, group, gained)
+      const membership = joinGroup({ pool, logger, wakes, opened, limits }, group, gained)
       memberships.add(membership)
       return membership
     },
