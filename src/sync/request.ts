@@ -1,8 +1,11 @@
 // Asking for a sync now, from the admin API or the CLI, and seeing how it went.
 import type { Sql } from '../postgres/sql.ts'
 
-/** Notified with a run's id when it is requested and when it ends. */
+/** Notified with a run's id when it is requested. */
 export const syncChannel = 'millrace_sync'
+
+/** Notified with a run's id when it has finished or failed. */
+export const syncEndedChannel = 'millrace_sync_ended'
 
 export type SyncRequest = { readonly audienceIds: readonly number[]; readonly at: Date }
 

@@ -1,7 +1,7 @@
 // The SQL of runs and schedules.
 import type { Sql } from '../postgres/sql.ts'
 import { instantSql, positionsSql } from './chunk-store.ts'
-import { syncChannel } from './request.ts'
+import { syncEndedChannel } from './request.ts'
 
 export type PendingRun = {
   readonly id: number
@@ -145,7 +145,7 @@ export const endRun = async (sql: Sql, ending: Ending): Promise<void> => {
           and exists (select 1 from relay where epoch = $5)
        returning id
      )
-     select pg_notify('${syncChannel}', id::text) from ended`,
+     select pg_notify('${syncEndedChannel}', id::text) from ended`,
     [ending.id, ending.state, ending.at, ending.reason, ending.epoch],
   )
 }

@@ -59,8 +59,11 @@ const lockKey = '5567930515628772931'
 /** Returns at once when another process leads; otherwise when the term ends, by throwing. */
 const lead = (deps: SyncDeps, bell: Bell, signal: AbortSignal): Promise<void> =>
   deps.pool.connect(async (seat) => {
+    // A leader whose machine vanished must not hold the lock for the two hours TCP would give it.
     const { rows } = await seat.query<{ held: boolean }>(
-      `select pg_try_advisory_lock(${lockKey}) as held`,
+      `select pg_try_advisory_lock(${lockKey}) as held, set_config('tcp_keepalives_idle', '10', false),
+              set_config('tcp_keepalives_interval', '5', false),
+              set_config('tcp_keepalives_count', '3', false)`,
     )
     if (!rows[0]?.held) return
     try {
