@@ -41,7 +41,7 @@ const tryAdmit = (stage: Stage, delivery: Delivery): boolean => {
     return false
   }
   if (isLaneFull(stage, lane)) {
-    if (!isAnotherHungry(stage, lane)) return false
+    if (!isOverflowing(stage, lane)) return false
     park(stage, delivery, untried('lane_full'))
     return true
   }
@@ -60,16 +60,28 @@ const relieve = (stage: Stage, partition: Partition): void => {
 }
 
 /** Each lane may hold as much as is still free: sick lanes share the memory and never use it up. */
-const isLaneFull = ({ limits, bytes }: Stage, lane: Lane): boolean =>
-  lane.waiting >= limits.laneMax || lane.bytes >= limits.bytesMax - bytes
+const isLaneFull = (stage: Stage, lane: Lane): boolean => {
+  const { limits, bytes, waiting } = stage
+  const laneMax = Math.min(limits.laneMax, limits.waitingMax - waiting)
+  if (lane.waiting >= laneMax || lane.bytes >= limits.bytesMax - bytes) return true
+  if (lane.waiting * 2 < laneMax) lane.fullSince = null
+  return false
+}
 
 /**
- * A lane that keeps up is waiting for this partition to go on. Without one, holding the log back costs
- * nobody anything and spares Postgres the rows.
+ * A full lane holds the log back: that costs nobody anything and spares Postgres the rows, unless it
+ * lasts while another lane, which keeps up, has nothing to do because of it.
  */
+const isOverflowing = (stage: Stage, full: Lane): boolean => {
+  const now = performance.now()
+  full.fullSince ??= now
+  return now - full.fullSince >= stage.limits.fullMs && isAnotherHungry(stage, full)
+}
+
 const isAnotherHungry = (stage: Stage, full: Lane): boolean => {
   const since = performance.now() - stage.limits.hungryMs
   for (const lane of stage.lanes.values())
-    if (lane !== full && lane.waiting === 0 && lane.deliveredAt > since) return true
+    if (lane !== full && lane.waiting === 0 && lane.rounds === 0 && lane.deliveredAt > since)
+      return true
   return false
 }

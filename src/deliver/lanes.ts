@@ -19,6 +19,7 @@ export const laneOf = (stage: Stage, destinationId: number): Lane => {
     parked: 0,
     inTurn: false,
     deliveredAt: Number.NEGATIVE_INFINITY,
+    fullSince: null,
   }
   stage.lanes.set(destinationId, lane)
   return lane

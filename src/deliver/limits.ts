@@ -9,15 +9,18 @@ export const deliverLimits = {
   doneBytesMax: 65_536,
   /** Bodies waiting in all lanes. */
   bytesMax: 67_108_864,
-  /** Deliveries waiting in one destination's lane. */
-  laneMax: 2_000,
+  /** Deliveries waiting in all lanes, and in one destination's: reading further ahead only costs memory. */
+  waitingMax: 8_192,
+  laneMax: 1_000,
+  /** How long a lane may be full before its overflow is parked. */
+  fullMs: 100,
   /** Rounds in flight of one destination, and in all. */
   roundsPerLaneMax: 32,
   roundsMax: 2_048,
   /** Share of a lane's rounds that retries, and imports, may take while live messages wait. */
   retryShare: 0.4,
   importShare: 0.5,
-  /** A lane that delivered within this time and has nothing waiting is not held back by a full one. */
+  /** A lane that delivered within this time and has nothing to do is not held back by a full one. */
   hungryMs: 10_000,
   /** Import calls taken on before looking again whether live ones wait, and the longest such wait. */
   importSlice: 100,

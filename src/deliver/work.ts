@@ -75,6 +75,8 @@ export type Lane = {
   parked: number
   inTurn: boolean
   deliveredAt: number
+  /** Since when it has had no room, until half of it is free again. */
+  fullSince: number | null
 }
 
 /** One visitor's messages to one destination: sent one after the other. */

@@ -1,0 +1,183 @@
+// deliver against a bare undici loop: (a) an instant receiver, (b) fifty that take 50 ms each.
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { logKey } from '../src/domain/message.ts'
+import { openCodecs } from '../src/log/avro.ts'
+import { startPostgres } from '../src/postgres/embedded.ts'
+import { migrate } from '../src/postgres/migrate.ts'
+import { openPool } from '../src/postgres/pool.ts'
+import { callsFrom, callsPerBatch } from './deliver-calls.ts'
+import { openDeliverLog } from './deliver-log.ts'
+import { type Figure, type Run, runPairs, type Span } from './pairs.ts'
+
+const budget = 0.6
+const slowBudget = 0.9
+const slowDestinations = 50
+const slowConcurrency = 512
+const appendMax = 500
+
+export const run = async (span: Span): Promise<void> => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'millrace-bench-'))
+  const postgres = await startPostgres({ dataDir })
+  process.env['BENCH_DATABASE_URL'] = postgres.url
+  const children: ChildProcess[] = []
+  try {
+    const pool = openPool({ url: postgres.url, connectionsMax: 1, name: 'bench' })
+    await migrate(pool)
+    await pool.close()
+    const bench = await openBench(children)
+    const half = { seconds: span.seconds / 2, pairs: span.pairs }
+    const slow = await bench.scene(slowDestinations, 50)
+    const unit = 'posts/s'
+    await runPairs({
+      name: 'deliver 50 ms',
+      budget: slowBudget,
+      unit,
+      bare: slow.bare(slowConcurrency),
+      product: slow.product(slowConcurrency),
+      ...half,
+    })
+    const instant = await bench.scene(1, 0)
+    const concurrency = await peakOf(instant.bare)
+    const [bare, product] = [instant.bare(concurrency), instant.product(concurrency)]
+    await runPairs({ name: 'deliver', budget, unit, bare, product, ...half })
+  } finally {
+    const ended = children.map((child) => once(child, 'exit'))
+    for (const child of children) child.disconnect()
+    await Promise.all(ended)
+    await postgres.stop()
+    await rm(dataDir, { recursive: true, force: true })
+  }
+}
+
+/** The concurrency at which the bare loop is fastest. */
+const peakOf = async (bare: (concurrency: number) => Run): Promise<number> => {
+  let peak = { concurrency: 0, rate: 0 }
+  for (const concurrency of [32, 64, 128, 256]) {
+    const { rate } = await bare(concurrency)(1)
+    console.log(`bare at concurrency ${concurrency}: ${Math.round(rate)} posts/s`)
+    if (rate > peak.rate) peak = { concurrency, rate }
+  }
+  return peak.concurrency
+}
+
+const openBench = async (children: ChildProcess[]) => {
+  const senders = {
+    bare: await sender(children, 'bare'),
+    product: await sender(children, 'product'),
+  }
+  const fill = await openFill()
+  const scene = async (destinations: number, delayMs: number) => {
+    const receiver = start(children, 'deliver-receiver.ts', [String(destinations), String(delayMs)])
+    const { urls } = await heard<{ urls: string[] }>(receiver)
+    const runner =
+      (kind: 'bare' | 'product') =>
+      (concurrency: number): Run =>
+      async (seconds) => {
+        // More than can be sent, so that the log never runs dry; what is left serves the next run.
+        const sent = () => ask<{ requests: number }>(receiver, {})
+        if (kind === 'product') await fill.ensure(Math.ceil(seconds * 12_000), destinations)
+        const before = await sent()
+        const figure = await measure({ child: senders[kind], urls, concurrency, sent }, seconds)
+        if (kind === 'product') fill.spend((await sent()).requests - before.requests)
+        return figure
+      }
+    return { bare: runner('bare'), product: runner('product') }
+  }
+  return { scene }
+}
+
+const sender = async (children: ChildProcess[], kind: string): Promise<ChildProcess> => {
+  const child = start(children, 'deliver-sender.ts', [kind])
+  await heard(child)
+  return child
+}
+
+/** Keeps calls waiting in the log, appended before a run's time is taken. */
+const openFill = async () => {
+  const { appender } = await openDeliverLog()
+  const { call: codec } = await openCodecs({})
+  let seed = 1_000
+  let waiting = 0
+  let destinationsNow = 0
+  return {
+    ensure: async (wanted: number, destinations: number) => {
+      if (destinations !== destinationsNow) waiting = 0
+      destinationsNow = destinations
+      while (waiting < wanted) {
+        const calls = callsFrom(seed, appendMax, destinations)
+        seed += Math.ceil(appendMax / callsPerBatch)
+        const entries = calls.map((call) => ({ key: logKey(call), value: codec.encode(call) }))
+        await appender.append('calls', entries)
+        waiting += entries.length
+      }
+    },
+    spend: (requests: number) => {
+      waiting = Math.max(0, waiting - requests)
+    },
+  }
+}
+
+type Usage = { readonly cpu: NodeJS.CpuUsage; readonly rssBytes: number }
+
+type Measured = {
+  readonly child: ChildProcess
+  readonly urls: readonly string[]
+  readonly concurrency: number
+  readonly sent: () => Promise<{ readonly requests: number }>
+}
+
+/** Counted at the receivers, from the first request on. */
+const measure = async (measured: Measured, seconds: number): Promise<Figure> => {
+  const { child, urls, concurrency, sent } = measured
+  const idle = await sent()
+  const before = await ask<Usage>(child, { type: 'start', urls, concurrency })
+  let first = await sent()
+  while (first.requests === idle.requests) {
+    await sleep(5)
+    first = await sent()
+  }
+  const began = performance.now()
+  await sleep(seconds * 1_000)
+  const last = await sent()
+  const tookSeconds = (performance.now() - began) / 1_000
+  const usage = await ask<Usage>(child, { type: 'stop' })
+  const rate = (last.requests - first.requests) / tookSeconds
+  const posts = (await sent()).requests - idle.requests
+  const micros = usage.cpu.user + usage.cpu.system - before.cpu.user - before.cpu.system
+  return { rate, notes: { 'CPU µs/post': micros / posts, 'RSS MB': usage.rssBytes / 1e6 } }
+}
+
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+const start = (children: ChildProcess[], file: string, args: readonly string[]) => {
+  const flags = process.env['BENCH_FLAGS']?.split(' ') ?? []
+  const child = fork(new URL(file, import.meta.url), args, { execArgv: flags })
+  children.push(child)
+  return child
+}
+
+const ask = <T>(child: ChildProcess, question: object): Promise<T> => {
+  child.send(question)
+  return heard<T>(child)
+}
+
+const heard = async <T>(child: ChildProcess): Promise<T> => {
+  const { signal, abort } = abortable()
+  const died = once(child, 'exit', { signal }).then(([code]) => {
+    throw new Error(`a process of the bench ended with ${code}`)
+  })
+  died.catch(() => undefined)
+  const [message] = (await Promise.race([once(child, 'message', { signal }), died])) as [T]
+  abort()
+  if ((message as { error?: string }).error) throw new Error((message as { error: string }).error)
+  return message
+}
+
+const abortable = () => {
+  const controller = new AbortController()
+  return { signal: controller.signal, abort: () => controller.abort() }
+}
