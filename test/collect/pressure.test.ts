@@ -22,7 +22,7 @@ test('a log that does not answer is given up on in time, and what it holds stays
   const limits = { ...collectLimits, appendMsMax: 100, inFlightBytesMax: 1_000 }
   const { post, log } = await startCollecting({ limits })
   log.behave('hold')
-  const properties = { pad: 'x'.repeat(300) }
+  const properties = { pad: 'x'.repeat(400) }
   expect((await post('/v1/track', { ...aTrack, properties })).status).toBe(503)
   const reply = await post('/v1/track', { ...aTrack, properties })
   expect(reply).toMatchObject({ status: 429, json: { code: 'overloaded' } })
@@ -32,7 +32,7 @@ test('a log that does not answer is given up on in time, and what it holds stays
 })
 
 test('with too many bytes in flight it answers 429 and when to come again', async () => {
-  const limits = { ...collectLimits, inFlightBytesMax: 20_000 }
+  const limits = { ...collectLimits, inFlightBytesMax: 15_000 }
   const { post, log, counted } = await startCollecting({ limits })
   log.behave('hold')
   const call = { ...aTrack, properties: { pad: 'x'.repeat(9_000) } }

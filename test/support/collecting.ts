@@ -5,6 +5,7 @@ import { type Collect, type CollectDeps, startCollect } from '../../src/collect/
 import type { CountName } from '../../src/collect/count.ts'
 import type { Message } from '../../src/domain/message.ts'
 import { Fault } from '../../src/fault.ts'
+import { openCodecs } from '../../src/log/avro.ts'
 import type { Appender, Entry, Topic } from '../../src/log/log.ts'
 import { memoryLog } from '../../src/log/memory.ts'
 import { aLive, aSource } from './configuration.ts'
@@ -20,17 +21,7 @@ export type TestAppender = Appender & {
   waiting(): number
 }
 
-const decoder = (entry: Entry): Message => {
-  const { body, ...rest } = JSON.parse(Buffer.from(entry.value).toString())
-  return { ...rest, body: Buffer.from(body, 'base64') }
-}
-
-/** Readable in a test; what the stage appends is the codec's business. */
-const codec = {
-  encode: (message: Message) =>
-    Buffer.from(JSON.stringify({ ...message, body: Buffer.from(message.body).toString('base64') })),
-  decode: (values: readonly Uint8Array[]) => values.map((value) => decoder({ key: '', value })),
-}
+const { call: codec } = await openCodecs({})
 
 const openAppender = (): TestAppender => {
   const inner = memoryLog({ clock: () => new Date(noon) }).appender()
@@ -51,7 +42,9 @@ const openAppender = (): TestAppender => {
       if (behaviour === 'fail') throw new Fault('log_unavailable', 'broken by the test')
       if (behaviour === 'hold') await new Promise<void>((resolve) => held.push(resolve))
       const ats = await inner.append(topic, entries)
-      appended.push(...entries.map((entry) => ({ topic, key: entry.key, message: decoder(entry) })))
+      const messages = await codec.decode(entries.map(({ value }) => value))
+      for (const [at, message] of messages.entries())
+        appended.push({ topic, key: (entries[at] as Entry).key, message })
       return ats
     },
     close: inner.close,
