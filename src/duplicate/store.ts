@@ -116,11 +116,15 @@ export const loadSegments = async (
 export type PageKey = { readonly segmentId: bigint; readonly page: number }
 export type StoredPage = PageKey & { readonly entries: Buffer }
 
-/** By primary key, about 1.5 KB each. */
+/** By primary key, about 1.5 KB each; the limit keeps the planner from scanning for many at once. */
 export const loadPages = async (sql: Sql, keys: readonly PageKey[]): Promise<StoredPage[]> => {
   const { rows } = await sql.query<StoredPage>(
-    `select segment_id as "segmentId", page, entries from duplicate_page
-      where (segment_id, page) in (select * from unnest($1::bigint[], $2::int[]))`,
+    `select wanted.segment_id as "segmentId", wanted.page, found.entries
+       from unnest($1::bigint[], $2::int[]) as wanted(segment_id, page)
+      cross join lateral (
+        select entries from duplicate_page
+         where (segment_id, page) = (wanted.segment_id, wanted.page) limit 1
+      ) as found`,
     [keys.map(({ segmentId }) => segmentId), keys.map(({ page }) => page)],
   )
   return rows
