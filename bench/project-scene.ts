@@ -18,7 +18,7 @@ export const audiences: readonly Audience[] = events.flatMap((name, at) => {
   const count = (op: string, value: number) => ({ count: { op, value } })
   const conditions: readonly JsonObject[] = [
     { ...lately, ...count('gte', 2) },
-    { ...costly, ...count('gte', 3) },
+    { ...costly, ...count('gte', 2) },
     { not: { ...lately, ...count('gte', 1) } },
     {
       all: [
@@ -74,7 +74,7 @@ export const loadUsers = async (
       await tx.query(
         `insert into membership (audience_id, shard, user_key, user_id, cur, synced)
          select a, k % 64, k, 'user-' || k, true, true
-           from generate_series($1::bigint, $2) k, generate_series(1, 17, 4) a`,
+           from generate_series($1::bigint, $2) k, generate_series(1, 18) a where a % 4 in (1, 2)`,
         [first, first + count - 1],
       )
     })
@@ -87,7 +87,7 @@ const userAt = (key: number, { plan, now }: { plan: Plan; now: number }): UserSt
   const user = newUser(key, 1)
   user.userId = `user-${key}`
   user.identities = 1
-  user.members = [1, 5, 9, 13, 17]
+  user.members = [1, 2, 5, 6, 9, 10, 13, 14, 17, 18]
   const bucket = Math.floor(now / hourMs) - (key % 500)
   for (const leafId of plan.leaves.keys())
     user.summaries.set(leafId, { buckets: [bucket, bucket - 7], counts: [1, 1] })

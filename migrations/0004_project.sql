@@ -9,7 +9,7 @@ create table identity (
   kind smallint not null,
   value text collate "C" not null,
   user_key bigint not null,
-  primary key (workspace_id, kind, value)
+  primary key (workspace_id, kind, value) include (user_key)
 );
 -- All identities of one user: merges and deletion requests.
 create index identity_user on identity (user_key);

@@ -5,6 +5,7 @@ export type ByteWriter = {
   text(value: string): void
   /** To the end of what is packed. */
   rest(value: string): void
+  bytes(value: Uint8Array): void
   take(): Buffer
 }
 
@@ -40,6 +41,11 @@ export const byteWriter = (): ByteWriter => {
       rest(value)
     },
     rest,
+    bytes: (value) => {
+      room(value.length)
+      bytes.set(value, at)
+      at += value.length
+    },
     take: () => {
       const taken = Buffer.from(bytes.subarray(0, at))
       at = 0
@@ -52,6 +58,7 @@ export type ByteReader = {
   varint(): number
   text(): string
   rest(): string
+  restBytes(): Buffer
 }
 
 export const byteReader = (bytes: Buffer): ByteReader => {
@@ -76,5 +83,6 @@ export const byteReader = (bytes: Buffer): ByteReader => {
       return text
     },
     rest: () => bytes.toString('utf8', at),
+    restBytes: () => bytes.subarray(at),
   }
 }

@@ -3,7 +3,7 @@ import type { Json } from '../domain/message.ts'
 import type { CountSummary } from '../domain/summary.ts'
 import type { Stamp, Trait, Traits } from '../domain/traits.ts'
 import { type ByteReader, type ByteWriter, byteReader, byteWriter } from './bytes.ts'
-import type { UserState } from './state.ts'
+import type { PackedTraits, UserState } from './state.ts'
 
 const format = 1
 
@@ -20,13 +20,25 @@ export const packUser = (user: UserState, known: Known): Buffer => {
     writer,
     user.members.filter((id) => known.audience(id)),
   )
-  packSummaries(writer, [...user.summaries].filter(([id]) => known.leaf(id)).sort(byId))
-  packTraits(writer, user.traits)
+  packSummaries(writer, summariesToPack(user.summaries, known))
+  if ('packed' in user.traits) writer.bytes(user.traits.packed)
+  else packTraits(writer, user.traits)
   return writer.take()
 }
 
-const byId = ([left]: readonly [number, unknown], [right]: readonly [number, unknown]) =>
-  left - right
+/** Ascending by id; they nearly always are already, and all known. */
+const summariesToPack = (
+  summaries: UserState['summaries'],
+  known: Known,
+): ReadonlyMap<number, CountSummary> => {
+  let last = 0
+  for (const id of summaries.keys()) {
+    if (id < last || !known.leaf(id))
+      return new Map([...summaries].filter(([kept]) => known.leaf(kept)).sort(([l], [r]) => l - r))
+    last = id
+  }
+  return summaries
+}
 
 const packAscending = (to: ByteWriter, ids: readonly number[]): void => {
   to.varint(ids.length)
@@ -37,8 +49,8 @@ const packAscending = (to: ByteWriter, ids: readonly number[]): void => {
   }
 }
 
-const packSummaries = (to: ByteWriter, entries: readonly [number, CountSummary][]): void => {
-  to.varint(entries.length)
+const packSummaries = (to: ByteWriter, entries: ReadonlyMap<number, CountSummary>): void => {
+  to.varint(entries.size)
   let lastId = 0
   for (const [id, { buckets, counts }] of entries) {
     to.varint(id - lastId)
@@ -91,7 +103,7 @@ export const unpackUser = ({ st, ...row }: PackedUser): UserState => {
     identities: from.varint(),
     members: unpackAscending(from),
     summaries: unpackSummaries(from),
-    traits: unpackTraits(from),
+    traits: packedTraits(from.restBytes()),
     values: null,
     packedBytes: st.length,
   }
@@ -124,6 +136,11 @@ const unpackSummaries = (from: ByteReader): Map<number, CountSummary> => {
   }
   return summaries
 }
+
+const packedTraits = (packed: Buffer): PackedTraits => ({
+  packed,
+  unpack: () => unpackTraits(byteReader(packed)),
+})
 
 const unpackTraits = (from: ByteReader): Traits => {
   const stamps: Stamp[] = []

@@ -19,13 +19,22 @@ export type UserState = {
   /** Ids of the audiences the user is in, ascending. */
   members: readonly number[]
   readonly summaries: Map<number, CountSummary>
-  traits: Traits
+  /** Packed until somebody asks: most calls neither write nor read traits. */
+  traits: Traits | PackedTraits
   /** As conditions read them; dropped when traits change. */
   values: JsonObject | null
   /** When time alone may change a membership: never later than it does. `Infinity` for never. */
   due: number
   /** Of the packed form, when it was last packed or read: what a cache weighs it by. */
   packedBytes: number
+}
+
+/** The traits' own part of a packed user. */
+export type PackedTraits = { readonly packed: Buffer; readonly unpack: () => Traits }
+
+export const traitsOf = (user: UserState): Traits => {
+  if ('packed' in user.traits) user.traits = user.traits.unpack()
+  return user.traits
 }
 
 export const newUser = (key: number, workspaceId: number): UserState => ({
@@ -45,7 +54,7 @@ export const newUser = (key: number, workspaceId: number): UserState => ({
 
 export const factsOf = (user: UserState): Facts => ({
   traits: () => {
-    user.values ??= traitValues(user.traits)
+    user.values ??= traitValues(traitsOf(user))
     return user.values
   },
   summary: (leafId) => user.summaries.get(leafId),
@@ -69,7 +78,7 @@ export const absorb = (
       held === undefined ? summary : combineCounts(held, summary, keepOf(leafId)),
     )
   }
-  setTraits(survivor, combineTraits(survivor.traits, vanished.traits))
+  setTraits(survivor, combineTraits(traitsOf(survivor), traitsOf(vanished)))
   survivor.merges += vanished.merges + 1
   survivor.identities += vanished.identities
 }

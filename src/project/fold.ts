@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { assess, type Flip } from '../audience/assess.ts'
 import { keepOf, type Plan, type PlannedAudience } from '../audience/plan.ts'
-import { setTraits, type UserState } from '../audience/state.ts'
+import { setTraits, traitsOf, type UserState } from '../audience/state.ts'
 import { emptyCount, foldCount } from '../domain/summary.ts'
 import { writeTraits } from '../domain/traits.ts'
 import { bucketOf } from '../domain/window.ts'
@@ -78,8 +78,9 @@ const foldCall = (call: Call, touched: Touched, { plan, looks }: Fold): void => 
   }
   if (call.traits === null) return
   const stamp = { te: call.te, r: call.receivedAt, id: call.messageId }
-  const traits = writeTraits(user.traits, call.traits, stamp)
-  if (traits === user.traits) return
+  const held = traitsOf(user)
+  const traits = writeTraits(held, call.traits, stamp)
+  if (traits === held) return
   setTraits(user, traits)
   touched.changed = true
   toLook(looks, user, plan.workspaces.get(call.workspaceId)?.traitAudiences ?? [])

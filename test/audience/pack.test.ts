@@ -1,0 +1,97 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { packUser, unpackUser } from '../../src/audience/pack.ts'
+import { absorb, newUser, setTraits, traitsOf, type UserState } from '../../src/audience/state.ts'
+import { foldCount } from '../../src/domain/summary.ts'
+import { writeTraits } from '../../src/domain/traits.ts'
+
+const everything = { leaf: (_id: number) => true, audience: (_id: number) => true }
+
+const repacked = (user: UserState, known = everything): UserState => {
+  const { key, workspaceId, ver, userId, due } = user
+  return unpackUser({ key, workspaceId, ver, userId, due, st: packUser(user, known) })
+}
+
+const events = fc.array(fc.tuple(fc.integer({ min: 1, max: 40 }), fc.nat(2_000_000_000)))
+const traits = fc.array(fc.tuple(fc.string({ unit: 'grapheme' }), fc.jsonValue(), fc.nat()))
+
+const userOf = (
+  folded: readonly [number, number][],
+  written: readonly [string, unknown, number][],
+) => {
+  const user = newUser(7, 1)
+  for (const [leafId, bucket] of folded)
+    user.summaries.set(
+      leafId,
+      foldCount(user.summaries.get(leafId) ?? { buckets: [], counts: [] }, bucket, 3),
+    )
+  for (const [key, value, te] of written)
+    setTraits(
+      user,
+      writeTraits(traitsOf(user), { [key]: value as null }, { te, r: te, id: `m${te}` }),
+    )
+  return user
+}
+
+test('a user comes back from the packed form as they went in', () => {
+  fc.assert(
+    fc.property(events, traits, (folded, written) => {
+      const user = userOf(folded, written)
+      user.members = [3, 700, 70_000]
+      user.merges = 2
+      user.identities = 300
+      const back = repacked(user)
+      expect(back.summaries).toEqual(user.summaries)
+      expect([...traitsOf(back)]).toEqual(JSON.parse(JSON.stringify([...traitsOf(user)])))
+      expect(back).toMatchObject({ members: user.members, merges: 2, identities: 300 })
+      expect(packUser(repacked(user), everything)).toEqual(packUser(user, everything))
+    }),
+  )
+})
+
+test('what is no longer known is left out', () => {
+  const user = userOf(
+    [
+      [1, 5],
+      [2, 5],
+      [3, 5],
+    ],
+    [],
+  )
+  user.members = [1, 2, 3]
+  const back = repacked(user, { leaf: (id) => id !== 2, audience: (id) => id === 3 })
+  expect([[...back.summaries.keys()], back.members]).toEqual([[1, 3], [3]])
+})
+
+test('a user of 40 leaves and a dozen traits takes less than 2 kB', () => {
+  const bucket = Math.floor(Date.UTC(2026, 0, 1) / 3_600_000)
+  const folded = Array.from({ length: 120 }, (_, at): [number, number] => [
+    (at % 40) + 1,
+    bucket - at,
+  ])
+  const written = Array.from({ length: 12 }, (_, at): [string, unknown, number] => [
+    `trait_${at}`,
+    'some value',
+    1.7e12,
+  ])
+  expect(packUser(userOf(folded, written), everything).length).toBeLessThan(2_000)
+})
+
+test('absorbing gives what one user with all events would have', () => {
+  fc.assert(
+    fc.property(events, events, (left, right) => {
+      const survivor = userOf(left, [])
+      absorb(survivor, userOf(right, []), () => 3)
+      expect(survivor.summaries.size === 0 ? [] : [...survivor.summaries].sort()).toEqual(
+        [...userOf([...left, ...right], []).summaries].sort(),
+      )
+    }),
+  )
+})
+
+test('a packed user that ends early is refused', () => {
+  const st = packUser(userOf([[1, 5]], []), everything)
+  const row = { key: 1, workspaceId: 1, ver: 1, userId: null, due: 0 }
+  expect(() => unpackUser({ ...row, st: st.subarray(0, 6) })).toThrow(RangeError)
+  expect(() => unpackUser({ ...row, st: Buffer.from([9]) })).toThrow('unknown format')
+})
