@@ -1,14 +1,14 @@
 // Takes batches from the log: drops duplicates, decides each message's destinations and body, fills the lanes.
 import { hash } from 'node:crypto'
-import type { Destination } from '../domain/configuration.ts'
 import type { JsonObject, Message, Outbound } from '../domain/message.ts'
-import { render } from '../domain/payload.ts'
+import { isFixedPoint, render } from '../domain/payload.ts'
 import { takes } from '../domain/routing.ts'
 import type { Verdict } from '../duplicate/duplicates.ts'
 import type { Batch, Codec, Recorded } from '../log/log.ts'
 import { admit } from './admit.ts'
 import { putWork } from './desk.ts'
 import { chainOf } from './lanes.ts'
+import { bury } from './park.ts'
 import type { Delivery, Partition, Stage } from './work.ts'
 
 /** Pending is the brake: it resolves when the whole batch has its place in the lanes or is parked. */
@@ -106,7 +106,10 @@ const takeOutbound = async (
       else {
         const body = bufferOf(record.body)
         const destinationIds = [record.destinationId]
-        if (!(await place(stage, partition, { entry, record, body, destinationIds }))) return false
+        // A receiver that parses and serialises again must come to the bytes that were signed.
+        const poisoned = !isFixedPoint(body)
+        const placed = { entry, record, body, destinationIds, poisoned }
+        if (!(await place(stage, partition, placed))) return false
       }
     }
     partition.tracker.see(offset + 1)
@@ -129,21 +132,31 @@ const isRelayedTwice = (partition: Partition, record: Outbound, offset: number):
   return false
 }
 
-type Fanned = { readonly body: Buffer | null; readonly destinationIds: readonly number[] }
+type Fanned = {
+  readonly body: Buffer
+  readonly destinationIds: readonly number[]
+  /** It cannot be sent: dead at once, so that the partition goes on. */
+  readonly poisoned: boolean
+}
 
-const nowhere: Fanned = { body: null, destinationIds: [] }
+const nowhere: Fanned = { body: Buffer.alloc(0), destinationIds: [], poisoned: false }
 
 /** Decided once, at fan-out: destinations, integrations, the historical switch and the body's bytes. */
 const fanOut = (stage: Stage, message: Message): Fanned => {
   const destinations = stage.deps.live.now().destinationsBySource.get(message.sourceId)
   // A deletion request is an order to the service, not a call to pass on.
   if (!destinations || destinations.length === 0 || message.type === 'delete') return nowhere
-  const call = JSON.parse(bufferOf(message.body).toString('utf8')) as JsonObject
-  const taking = destinations.filter((destination: Destination) =>
-    takes(destination, message, call),
-  )
-  if (taking.length === 0) return nowhere
-  return { body: render(message, call), destinationIds: taking.map(({ id }) => id) }
+  const stored = bufferOf(message.body)
+  try {
+    const call = JSON.parse(stored.toString('utf8')) as JsonObject
+    const taking = destinations.filter((destination) => takes(destination, message, call))
+    if (taking.length === 0) return nowhere
+    const destinationIds = taking.map(({ id }) => id)
+    return { body: render(message, call), destinationIds, poisoned: false }
+  } catch {
+    const destinationIds = destinations.filter(({ enabled }) => enabled).map(({ id }) => id)
+    return { body: stored, destinationIds, poisoned: true }
+  }
 }
 
 type Placed = Fanned & { readonly entry: Recorded; readonly record: Message | Outbound }
@@ -153,7 +166,7 @@ const place = async (stage: Stage, partition: Partition, placed: Placed): Promis
   const { entry, record, body } = placed
   const offset = Number(entry.offset)
   const open = partition.tracker.open(offset, placed.destinationIds)
-  if (!open || body === null) return true
+  if (!open) return true
   const already = partition.already.get(offset)
   partition.already.delete(offset)
   const hashed = hash('sha1', entry.key, 'hex').slice(0, 16)
@@ -166,6 +179,10 @@ const place = async (stage: Stage, partition: Partition, placed: Placed): Promis
     const chain = chainOf(stage, partition, { destinationId, hash: hashed })
     const { messageId, type } = record
     const delivery: Delivery = { chain, open, row: null, offset, messageId, type, body }
+    if (placed.poisoned) {
+      bury(stage, delivery, { reason: 'internal', status: null, attempts: 0, firstTryAt: null })
+      continue
+    }
     const admitted = admit(stage, delivery)
     if (admitted !== true && !(await admitted)) return false
   }

@@ -191,6 +191,8 @@ export const abandon = (stage: Stage, partition: Partition): void => {
   for (const [destinationId, parked] of partition.parked)
     laneOf(stage, destinationId).parked -= parked
   partition.parked.clear()
+  partition.chains.clear()
+  partition.already.clear()
   stage.room.ring()
 }
 

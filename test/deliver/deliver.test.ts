@@ -307,3 +307,40 @@ test('the counters of the positions add up to the pairs consumed', async () => {
   }
   expect(sums).toEqual({ delivered: 1n, parked: 1n, dead: 1n, filtered: 1n, duplicate: 1n })
 })
+
+test('a message that cannot be sent is dead at once, and its partition goes on', async () => {
+  const hook = await receiver()
+  const rig = open(aLive({ destinations: [aDestination({ webhooks: to(hook.url) })] }))
+  rig.start()
+  await rig.append([rig.aCall({ body: Buffer.from('{') }), rig.aCall()])
+  await rig.appendOutbound([
+    anOutbound({ seq: 1, body: Buffer.from('{"a": 1}') }),
+    anOutbound({ seq: 2 }),
+  ])
+  await drained(rig)
+  expect(hook.requests.length).toBe(2)
+  expect(await rowsOf('dead')).toMatchObject([{ reason: 'internal' }, { reason: 'internal' }])
+})
+
+test('what was parked by its coordinates is read again, or is dead once the log forgot it', async () => {
+  const hook = await receiver()
+  const rig = open(aLive({ destinations: [aDestination({ webhooks: to(hook.url) })] }), {
+    partitions: 1,
+  })
+  const life = rig.start()
+  await rig.append([rig.aCall(), rig.aCall()])
+  await drained(rig)
+  await life.running.stop()
+  await database.pool.query(
+    `insert into parked (topic, partition, log_offset, destination_id, chain, message_id, type, reason,
+       parked_at, next_at)
+     select 'calls', 0, at, 1, at, 'm', 'track', 'lane_full', $1, $1 from generate_series(0, 1) as at`,
+    [new Date(rig.now())],
+  )
+  rig.log.truncate('calls', 0, 1n)
+  rig.start()
+  await until(async () => (await rowsOf('parked')).length === 0, 'both are settled')
+  expect(await rowsOf('dead')).toMatchObject([{ reason: 'log_expired', log_offset: 0n }])
+  expect(hook.requests.length).toBe(3)
+  expect(hook.requests[2]?.body.equals(hook.requests[1]?.body as Buffer)).toBe(true)
+})
