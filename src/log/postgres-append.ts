@@ -1,10 +1,10 @@
 // Group commit: one append in flight; whatever waits meanwhile goes into the next one.
 import { Fault } from '../fault.ts'
-import type { Pool } from '../postgres/sql.ts'
+import { isReplayable, type Pool, type Sql } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
 import type { Appender, At, Entry, Topic } from './log.ts'
 import { type Partitions, partitionsOf } from './partitions.ts'
-import { pack, type Slot, sizeOf } from './postgres-chunk.ts'
+import { type Packed, pack, type Slot, sizeOf } from './postgres-chunk.ts'
 import { openSession, type Session, within } from './postgres-session.ts'
 import { type FirstOffset, openPartitions, storeChunks } from './postgres-store.ts'
 
@@ -113,6 +113,20 @@ const commit = async (writer: Writer, batch: readonly Waiting[]) => {
   }
 }
 
+/** One statement: one that was a deadlock's victim has written nothing. */
+const storeReplaying = async (
+  sql: Sql,
+  packed: Packed,
+  clock: Clock,
+): Promise<readonly FirstOffset[]> => {
+  try {
+    return await storeChunks(sql, packed, clock())
+  } catch (error) {
+    if (!isReplayable(error)) throw error
+    return storeReplaying(sql, packed, clock)
+  }
+}
+
 /** A session kept between appends, so that they never queue for a connection behind the stages. */
 const openWriter = ({ pool, clock, partitions }: AppenderDeps): Writer => {
   let counts: Partitions | null = null
@@ -134,7 +148,7 @@ const openWriter = ({ pool, clock, partitions }: AppenderDeps): Writer => {
       const { connection } = await session
       counts ??= await openPartitions(connection, partitionsOf(partitions))
       const packed = pack(batch, counts)
-      return placesOf(packed.slots, await storeChunks(connection, packed, clock()))
+      return placesOf(packed.slots, await storeReplaying(connection, packed, clock))
     },
     end: async () => {
       const ending = session

@@ -81,6 +81,8 @@ export const dropDay = async (tx: Sql, day: number): Promise<void> => {
   // A reader's long transaction must not make every later one queue behind this.
   await tx.query(`set local lock_timeout = '2s'`)
   await tx.query(`select pg_advisory_xact_lock(${lockKey})`)
+  // An append locks the table before the counters, so this must too: the other way round is a deadlock.
+  await tx.query('lock table log_chunk in access exclusive mode')
   await tx.query(
     `with ends as (
        select topic, partition, max(next_offset) as "end" from ${tableOf(day)} group by 1, 2
