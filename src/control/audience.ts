@@ -139,7 +139,7 @@ const destinationProblems = (
   )
 
 const syncEveryMsMin = 60_000
-const syncEveryMsMax = 30 * 86_400_000
+const syncEveryMsMax = 3_650 * 86_400_000
 
 const syncEveryProblems = ({ syncEvery }: AudienceDraft, path: string): readonly Problem[] => {
   const ms = parseDuration(syncEvery)
@@ -149,7 +149,7 @@ const syncEveryProblems = ({ syncEvery }: AudienceDraft, path: string): readonly
         {
           code: 'sync_every_invalid',
           path,
-          message: `"${syncEvery}" is no duration like "2h30m" from 1 minute to 30 days`,
+          message: `"${syncEvery}" is no duration like "2h30m" from 1 minute to 3650 days`,
         },
       ]
 }

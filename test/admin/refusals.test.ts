@@ -147,7 +147,7 @@ describe('what the admin API refuses', async () => {
     [audiences, { name: '!?', where }, 400, 'key_empty', '/name'],
     [audiences, { name: 'TAKEN?', where }, 409, 'key_taken', '/name'],
     [audiences, { name: 'a', where, syncEvery: '59s' }, 400, 'sync_every_invalid', '/syncEvery'],
-    [audiences, { name: 'a', where, syncEvery: '31d' }, 400, 'sync_every_invalid', '/syncEvery'],
+    [audiences, { name: 'a', where, syncEvery: '3651d' }, 400, 'sync_every_invalid', '/syncEvery'],
     [
       audiences,
       { name: 'a', where, destinationIds: [999] },
