@@ -4,17 +4,9 @@ import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { openCodecs } from '../../src/log/avro.ts'
-import { postgresSource } from '../../src/log/postgres.ts'
-import { findPostgres } from '../../src/postgres/embedded.ts'
-import { openPool } from '../../src/postgres/pool.ts'
-import { removeDataDir } from '../support/process.ts'
+import { runEmbedded } from './embedded.ts'
 import { everyInstant } from './expectation.ts'
-import { follow } from './follow.ts'
-import { startHooks } from './hooks.ts'
-import { sharedSecret, startLine } from './line.ts'
-import { readOutbound } from './outbound.ts'
-import { firstDay, loadPurchases } from './purchases.ts'
+import { loadPurchases } from './purchases.ts'
 
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 
@@ -22,24 +14,11 @@ test('every sync of eighteen months equals the naive evaluator, through twenty k
   const { name, purchases } = loadPurchases(seed)
   process.stdout.write(`purchases: ${name}, SEED=${seed}\n`)
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-acceptance-'))
-  const hooks = await startHooks(sharedSecret)
-  const line = await startLine({ dataDir, time: new Date(firstDay) }, hooks.url)
-  const pool = openPool({
-    url: (await findPostgres(dataDir)) ?? '',
-    connectionsMax: 2,
-    name: 'acceptance',
-  })
-  const source = postgresSource({ pool, clock: () => new Date(), partitions: 12 })
-  const outbound = readOutbound(source, (await openCodecs({})).outbound)
   const instants = everyInstant()
-  const { messages, kills } = await follow({ line, outbound, purchases, instants, kills: 20, seed })
+  const run = { dataDir, purchases, instants, kills: 20, seed }
+  const { messages, kills, told, wrong } = await runEmbedded(run)
   process.stdout.write(`${instants.length} syncs, ${messages} messages, ${kills} kills\n`)
   expect(kills).toBe(20)
-  await expect.poll(() => hooks.bodies.size, { timeout: 120_000, interval: 250 }).toBe(messages)
-  expect(hooks.wrong()).toBe(0)
-  await source.close()
-  await pool.close()
-  await line.stop()
-  await hooks.close()
-  await removeDataDir(dataDir)
+  expect(told).toBe(messages)
+  expect(wrong).toBe(0)
 }, 1_500_000)

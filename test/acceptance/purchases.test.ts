@@ -1,0 +1,26 @@
+// The acceptance in a minute, on a generated set: a few customers, every third day, through two kills.
+import { mkdtemp } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { runEmbedded } from './embedded.ts'
+import { everyInstant } from './expectation.ts'
+import { generatePurchases } from './purchases.ts'
+
+const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
+
+test('sampled syncs of generated purchases equal the naive evaluator, through two kills', async () => {
+  process.stdout.write(`generated purchases, SEED=${seed}\n`)
+  const dataDir = await mkdtemp(join(tmpdir(), 'millrace-acceptance-'))
+  const { kills, messages, told, wrong } = await runEmbedded({
+    dataDir,
+    purchases: generatePurchases(seed, 200),
+    instants: everyInstant().filter((_, at) => at % 24 === 0),
+    kills: 2,
+    seed,
+  })
+  expect(kills).toBe(2)
+  expect(messages).toBeGreaterThan(100)
+  expect(told).toBe(messages)
+  expect(wrong).toBe(0)
+}, 180_000)
