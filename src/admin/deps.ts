@@ -17,7 +17,7 @@ export const adminLimits = {
   bodyBytesMax: 4_194_304,
   /** A sync that takes longer is answered 202 and can be asked after. */
   syncWaitMsMax: 600_000,
-  syncPollMs: 100,
+  syncPollMs: 20,
   /** Requests in hand when the stage stops; then their connections are cut. */
   drainMsMax: 5_000,
 }
