@@ -64,10 +64,10 @@ const elsewhere = (url: string): EmbeddedPostgres => ({
 /** The driver's connection errors say neither which database nor what to do. */
 const unreachable = (error: unknown, config: Config) => {
   if (error instanceof Fault || config.databaseUrl === null) return error
-  const { message } = error as Error
+  const { message, code } = error as { message: string; code?: string }
   return new Fault(
     'database_unreachable',
-    `no connection to the database of MILLRACE_DATABASE_URL (${message}): check that it runs, and user, password and database name`,
+    `no connection to the database of MILLRACE_DATABASE_URL (${message || code}): check that it runs, and user, password and database name`,
     { cause: error, retriable: true },
   )
 }

@@ -15,13 +15,13 @@ export const command: Command = {
   summary: 'run a lively shop through a published SDK and print what its webhooks receive',
   usage: [
     '[--seconds N]',
-    '[--seconds N] --collect-url URL --admin-url URL --token TOKEN (against a running Millrace)',
+    '[--seconds N] --collect-url URL --admin-url URL --admin-token TOKEN (against a running Millrace)',
   ],
   options: {
     seconds: { type: 'string' },
     'collect-url': { type: 'string' },
     'admin-url': { type: 'string' },
-    token: { type: 'string' },
+    'admin-token': { type: 'string' },
   },
   run: async (call) => {
     const seconds = Number(text(call, 'seconds') ?? secondsDefault)
@@ -45,7 +45,7 @@ export const command: Command = {
 const openTarget = async (call: Call): Promise<{ target: Target; stop(): Promise<void> }> => {
   const collectUrl = text(call, 'collect-url')
   const adminUrl = text(call, 'admin-url')
-  const token = text(call, 'token')
+  const token = text(call, 'admin-token')
   if (collectUrl !== null && adminUrl !== null && token !== null)
     return { target: { collectUrl, adminUrl, token }, stop: async () => undefined }
   return ownMillrace(call)

@@ -24,7 +24,7 @@ export const command: Command = {
     const millrace = await startMillrace({ config, logger })
     const durationMs = Math.round(performance.now() - began)
     logger.info({ roles: config.roles, durationMs }, 'millrace.started')
-    for (const line of bannerOf(millrace)) call.terminal.out(line)
+    for (const line of bannerOf(millrace, config)) call.terminal.out(line)
     signal.then(() => millrace.stop()).catch(() => undefined)
     try {
       await millrace.done
