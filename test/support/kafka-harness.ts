@@ -1,8 +1,8 @@
 // The Kafka adapter as the log contract opens it: pairs behind proxies, holes, truncation, death.
-import { Kafka, logLevel } from 'kafkajs'
+import { type Admin, Kafka, logLevel } from 'kafkajs'
 import { pino } from 'pino'
-import { ensureTopics, kafkaAppender, kafkaSource } from '../../src/log/kafka.ts'
-import type { Topic } from '../../src/log/log.ts'
+import { type AppendLimits, ensureTopics, kafkaAppender, kafkaSource } from '../../src/log/kafka.ts'
+import type { GroupTiming } from '../../src/log/kafka-consumer.ts'
 import type { LogHarness, Opened } from '../contract/log.harness.ts'
 import { type KafkaProxy, openKafkaProxy } from './kafka-proxy.ts'
 
@@ -15,52 +15,73 @@ export const partitions = 12
 /** Short, so that the tests see a session expire; a broker of a team's own may refuse it. */
 export const shortSession = { sessionMs: 6_000, heartbeatMs: 300 }
 
+export type Pair = Opened & { readonly proxy: KafkaProxy; close(): Promise<void> }
+
+type PairOptions = Options & {
+  readonly timing?: GroupTiming
+  readonly limits?: Partial<AppendLimits>
+}
+
+/** What one process would open, behind a proxy of its own. */
+export const openPair = async ({ brokers, prefix, ...options }: PairOptions): Promise<Pair> => {
+  const proxy = await openKafkaProxy(brokers)
+  const connection = { brokers: proxy.brokers, prefix, logger: testLogger }
+  const appender = kafkaAppender({ ...connection, partitions, limits: options.limits ?? {} })
+  const source = kafkaSource({ ...connection, timing: options.timing ?? shortSession })
+  return {
+    appender,
+    source,
+    proxy,
+    close: async () => {
+      await source.close()
+      await appender.close()
+      await proxy.close()
+    },
+  }
+}
+
+export const topicsOf = (prefix: string) =>
+  (['calls', 'calls.import', 'outbound'] as const).map((topic) => prefix + topic)
+
 export const openKafkaHarness = async ({ brokers, prefix }: Options): Promise<LogHarness> => {
-  const logger = testLogger
-  await ensureTopics({ brokers, prefix, logger, partitions })
-  const proxies = new Map<Opened, KafkaProxy>()
+  await ensureTopics({ brokers, prefix, logger: testLogger, partitions })
+  const pairs = new Map<Opened, Pair>()
   const admin = directAdmin(brokers)
   await admin.connect()
   const open = async (random?: () => number) => {
-    const proxy = await openKafkaProxy(brokers)
-    if (random) proxy.loseAnswers(() => random() < 0.05)
-    const connection = { brokers: proxy.brokers, prefix, logger }
-    const opened = {
-      appender: kafkaAppender({ ...connection, partitions }),
-      source: kafkaSource({ ...connection, timing: shortSession }),
-    }
-    proxies.set(opened, proxy)
-    return opened
+    const pair = await openPair({ brokers, prefix })
+    if (random) pair.proxy.loseAnswers(() => random() < 0.05)
+    pairs.set(pair, pair)
+    return pair
   }
   return {
     open: () => open(),
     openDisturbed: open,
-    cut: async (opened) => proxies.get(opened)?.cut(),
-    crash: async (opened) => proxies.get(opened)?.cut(),
+    cut: async (opened) => pairs.get(opened)?.proxy.cut(),
+    crash: async (opened) => pairs.get(opened)?.proxy.cut(),
     hole: ({ topic, partition }) => leaveHole({ brokers, topic: prefix + topic, partition }),
-    truncate: async ({ topic, partition, before }) => {
-      // Finding the leader needs metadata, which an admin has only once it asked for it.
-      await admin.fetchTopicMetadata({ topics: [prefix + topic] })
-      await admin.deleteTopicRecords({
-        topic: prefix + topic,
-        partitions: [{ partition, offset: before.toString() }],
-      })
-    },
+    truncate: ({ topic, partition, before }) =>
+      truncate(admin, { topic: prefix + topic, partition, before }),
     close: async () => {
-      for (const [opened, proxy] of proxies) {
-        await opened.source.close()
-        await opened.appender.close()
-        await proxy.close()
-      }
-      await admin.deleteTopics({
-        topics: (['calls', 'calls.import', 'outbound'] as Topic[]).map((topic) => prefix + topic),
-      })
+      for (const pair of pairs.values()) await pair.close()
+      await admin.deleteTopics({ topics: topicsOf(prefix) })
       await admin.disconnect()
     },
   }
 }
 
-const directAdmin = (brokers: readonly string[]) =>
+type Cut = { readonly topic: string; readonly partition: number; readonly before: bigint }
+
+export const truncate = async (admin: Admin, { topic, partition, before }: Cut) => {
+  // Finding the leader needs metadata, which an admin has only once it asked for it.
+  await admin.fetchTopicMetadata({ topics: [topic] })
+  await admin.deleteTopicRecords({
+    topic,
+    partitions: [{ partition, offset: before.toString() }],
+  })
+}
+
+export const directAdmin = (brokers: readonly string[]) =>
   new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING }).admin()
 
 type Place = {

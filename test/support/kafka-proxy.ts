@@ -7,6 +7,8 @@ export type KafkaProxy = {
   readonly brokers: readonly string[]
   /** Called for each answer to a produce request: `true` loses it, and its connection with it. */
   loseAnswers(lose: () => boolean): void
+  /** Produce requests seen, and the most of them that waited for their answers at one time. */
+  readonly produced: () => { readonly requests: number; readonly mostInFlight: number }
   /** Closes every connection and accepts none, until healed. */
   cut(): void
   /** Keeps connections open and lets nothing through, until healed. */
@@ -20,13 +22,24 @@ type Mode = 'open' | 'cut' | 'frozen'
 type State = {
   mode: Mode
   lose: () => boolean
+  requests: number
+  inFlight: number
+  mostInFlight: number
   readonly sockets: Set<Socket>
   /** The brokers' addresses as their answers spell them, and what to say instead. */
   readonly renames: { readonly from: Buffer; readonly to: Buffer }[]
 }
 
 export const openKafkaProxy = async (brokers: readonly string[]): Promise<KafkaProxy> => {
-  const state: State = { mode: 'open', lose: () => false, sockets: new Set(), renames: [] }
+  const state: State = {
+    mode: 'open',
+    lose: () => false,
+    requests: 0,
+    inFlight: 0,
+    mostInFlight: 0,
+    sockets: new Set(),
+    renames: [],
+  }
   const servers: Server[] = []
   const addresses: string[] = []
   for (const broker of brokers) {
@@ -51,6 +64,7 @@ export const openKafkaProxy = async (brokers: readonly string[]): Promise<KafkaP
     loseAnswers: (lose) => {
       state.lose = lose
     },
+    produced: () => ({ requests: state.requests, mostInFlight: state.mostInFlight }),
     cut: () => enter('cut'),
     freeze: () => enter('frozen'),
     heal: () => enter('open'),
@@ -96,7 +110,13 @@ const serve = (
   client.on(
     'data',
     framed((frame) => {
-      keys.set(frame.readInt32BE(8), frame.readInt16BE(4))
+      const key = frame.readInt16BE(4)
+      keys.set(frame.readInt32BE(8), key)
+      if (key === produceKey) {
+        state.requests++
+        state.inFlight++
+        state.mostInFlight = Math.max(state.mostInFlight, state.inFlight)
+      }
       if (state.mode === 'open') broker.write(frame)
     }),
   )
@@ -106,6 +126,7 @@ const serve = (
       const correlation = frame.readInt32BE(4)
       const key = keys.get(correlation)
       keys.delete(correlation)
+      if (key === produceKey) state.inFlight--
       const named = key === metadataKey || key === findCoordinatorKey
       if (state.mode !== 'open') return
       if (key === produceKey && state.lose()) client.destroy()
