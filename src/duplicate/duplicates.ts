@@ -38,6 +38,8 @@ export type DuplicatesOptions = PartitionKey & {
   readonly sql: Sql
   /** Half for hours not sealed (about 40 bytes an id), half for filters of sealed ones (2 bytes an id). */
   readonly bytesMax: number
+  /** Where the reader would start again now; by default its row in `position`. */
+  readonly storedNext?: (sql: Sql) => Promise<bigint | null>
 }
 
 /** Saves many partitions' verdicts in one statement. */
@@ -62,6 +64,7 @@ const raisedMax = 64
 export const openDuplicates = async (options: DuplicatesOptions): Promise<Duplicates> => {
   const { sql, bytesMax, reader, topic, partition } = options
   const key = { reader, topic, partition }
+  const storedNext = options.storedNext ?? ((from: Sql) => findNext(from, key))
   let state: State | null = null
   return {
     bytes: () => {
@@ -77,7 +80,7 @@ export const openDuplicates = async (options: DuplicatesOptions): Promise<Duplic
       }
       const judging = state
       const { remembered } = judging
-      await forget({ sql, key }, judging)
+      await forget({ sql, key, storedNext }, judging)
       const receipts = entries.map(({ receivedAt }) => receivedAt)
       await makeRoom({ sql, key, remembered, bytesMax }, receipts)
       const words = wordsOf(entries.map(({ digest }) => digest))
@@ -159,14 +162,19 @@ const take = (state: State, words: Uint32Array, entries: readonly Judged[]) => {
   raised.splice(0, raised.length - raisedMax)
 }
 
+type Forgetting = Stored & { readonly storedNext: (sql: Sql) => Promise<bigint | null> }
+
+/** A few hours more on disk cost less than looking every hour. */
+const forgetEveryHours = 6
+
 /**
  * Deletes hours that no record from the reader's stored position on can be compared with: a reader
  * that starts again there must find what it found the first time.
  */
-const forget = async ({ sql, key }: Stored, state: State) => {
+const forget = async ({ sql, key, storedNext }: Forgetting, state: State) => {
   const hour = firstHourKept(state.remembered.high())
-  if (hour <= state.hourChecked) return
-  const next = await findNext(sql, key)
+  if (hour < state.hourChecked + forgetEveryHours) return
+  const next = await storedNext(sql)
   const safe = state.raised.findLast(({ offset }) => next !== null && offset < next)
   if (safe) await deleteHoursBefore(sql, key, firstHourKept(safe.hour * hourMs))
   state.hourChecked = hour

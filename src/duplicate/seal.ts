@@ -18,8 +18,8 @@ const sealAfterMs = 5 * 60_000
 /** Partitions take turns, so that not all of them seal in the same second of an hour. */
 const sealTurnMs = 4 * 60_000
 const sealTurns = 12
-/** What is late for a sealed hour waits for company before it becomes a segment of its own. */
-const lateEntriesMin = 1_024
+/** Fewer cost less in an exact map than in pages: they stay until their hour is forgotten. */
+const sealEntriesMin = 1_024
 
 type Sealing = {
   readonly sql: Sql
@@ -34,8 +34,7 @@ export const makeRoom = async (sealing: Sealing, receipts: readonly number[]): P
   const dueMs = sealAfterMs + (key.partition % sealTurns) * sealTurnMs
   for (const [hour, exact] of remembered.hours()) {
     if ((hour + 1) * hourMs + dueMs > remembered.high()) continue
-    const isLate = remembered.segments().some((segment) => segment.hour === hour)
-    if (!isLate || exact.size() >= lateEntriesMin) await sealHour(sealing, hour)
+    if (exact.size() >= sealEntriesMin) await sealHour(sealing, hour)
   }
   for (;;) {
     const largest = largestOf(sealing, receipts)

@@ -152,18 +152,15 @@ export const deleteHoursBefore = async (
   key: PartitionKey,
   hour: number,
 ): Promise<void> => {
-  const values = [key.reader, key.topic, key.partition, hour]
-  await sql.query(
-    'delete from duplicate_chunk where (reader, topic, partition) = ($1, $2, $3) and hour < $4',
-    values,
-  )
   await sql.query(
     `with gone as (
        delete from duplicate_segment
         where (reader, topic, partition) = ($1, $2, $3) and hour < $4
        returning id
+     ), pages as (
+       delete from duplicate_page where segment_id in (select id from gone)
      )
-     delete from duplicate_page where segment_id in (select id from gone)`,
-    values,
+     delete from duplicate_chunk where (reader, topic, partition) = ($1, $2, $3) and hour < $4`,
+    [key.reader, key.topic, key.partition, hour],
   )
 }

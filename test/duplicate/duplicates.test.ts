@@ -124,8 +124,9 @@ test('readers and partitions know nothing of each other', async () => {
 
 test('two owners of one partition, one of them a zombie, do not hide entries from each other', async () => {
   const place = aPlace()
-  const owner = await open(place)
-  const zombie = await open(place)
+  // Without room they seal at once.
+  const owner = await open(place, 500)
+  const zombie = await open(place, 500)
   const first = records(['a', start], ['b', start + 1])
   await fold(owner, place, first)
   // Both remember the hour as open, and both seal it.
@@ -141,28 +142,44 @@ test('two owners of one partition, one of them a zombie, do not hide entries fro
   expect((await (await open(place)).judge(again)).duplicate).toEqual([true])
 })
 
-test('hours are deleted once no record from the stored position on can be compared with them', async () => {
-  const place = aPlace()
-  const duplicates = await open(place)
-  const hours = async () => {
-    const { rows } = await pool.query<{ hours: bigint }>(
-      `select count(*) as hours from (
+test.each([
+  ['the position', undefined],
+  ['what its reader says', async () => 1_000n],
+])(
+  'hours are deleted once no record from %s on can be compared with them',
+  async (_name, storedNext) => {
+    const place = storedNext ? { ...aPlace(), reader: 'other' } : aPlace()
+    const duplicates = await openDuplicates({
+      sql: pool,
+      bytesMax: 3_000,
+      ...place,
+      ...(storedNext ? { storedNext } : {}),
+    })
+    const hours = async () => {
+      const { rows } = await pool.query<{ hours: bigint }>(
+        `select count(*) as hours from (
          select hour from duplicate_chunk where partition = $1
          union select hour from duplicate_segment where partition = $1) as stored`,
-      [place.partition],
+        [place.partition],
+      )
+      return Number(rows[0]?.hours)
+    }
+    for (let at = 0; at < 60; at += 1) {
+      const receivedAt = start + at * hour
+      const verdict = await duplicates.judge([
+        { offset: BigInt(at), digest: digestOf(at), receivedAt },
+      ])
+      await verdict.save(pool)
+      if (!storedNext) await moveTo(place, BigInt(at) + 1n)
+      verdict.accept()
+    }
+    expect(await hours()).toBeLessThanOrEqual(34)
+    const pages = await pool.query(
+      `select 1 from duplicate_page where segment_id not in (select id from duplicate_segment)`,
     )
-    return Number(rows[0]?.hours)
-  }
-  for (let at = 0; at < 60; at += 1)
-    await fold(duplicates, place, [
-      { offset: BigInt(at), digest: digestOf(at), receivedAt: start + at * hour },
-    ])
-  expect(await hours()).toBeLessThanOrEqual(28)
-  const pages = await pool.query(
-    `select 1 from duplicate_page where segment_id not in (select id from duplicate_segment)`,
-  )
-  expect(pages.rows).toEqual([])
-})
+    expect(pages.rows).toEqual([])
+  },
+)
 
 test('hours stay while the reader’s stored position still needs them', async () => {
   const place = aPlace()
