@@ -32,7 +32,7 @@ const sharedSecret = Type.Union([Type.String(), Type.Null()], {
 const historicalAfter = Type.String({
   description: 'How much older than its receipt makes a call historical: "24h".',
 })
-const syncEvery = Type.String({ description: 'From "1m" to "30d"; "2h30m" when absent.' })
+const syncEvery = Type.String({ description: 'From "1m" to "3650d"; "2h30m" when absent.' })
 
 export const WorkspaceCreate = closed({ name, regionalAccess: Type.Optional(flag) })
 export const WorkspacePatch = closed({
