@@ -168,6 +168,7 @@ const look = async (state: State) => {
     deps.limits.beatTimeoutMs,
     'heartbeat',
     tick(presence, {
+      beatMs: deps.limits.beatMs,
       deadAfterMs: deps.limits.deadAfterMs,
       taking: state.phase === 'joined',
       held: new Set(held.keys()),

@@ -21,8 +21,9 @@ export type Presence = {
   readonly group: string
   readonly member: number
   readonly session: Session
-  /** Each other's beat, and since when by our own monotonic clock it has stood still. */
-  readonly beats: Map<number, { readonly beat: bigint; readonly since: number }>
+  /** Each other's beat, and how long we have watched it stand still. */
+  readonly beats: Map<number, { readonly beat: bigint; readonly stillMs: number }>
+  lookedAt: number
 }
 
 const transact = async <R>({ connection }: Session, work: () => Promise<R>): Promise<R> => {
@@ -38,7 +39,7 @@ export const enter = async (pool: Pool, { name, topics }: Group): Promise<Presen
   try {
     const member = await transact(session, () => insertMember(session.connection, name, topics))
     await notifyGroup(session.connection, name)
-    return { group: name, member, session, beats: new Map() }
+    return { group: name, member, session, beats: new Map(), lookedAt: performance.now() }
   } catch (error) {
     void session.end()
     throw error
@@ -52,6 +53,7 @@ export const leave = async ({ session, group, member }: Presence): Promise<void>
 }
 
 type Look = {
+  readonly beatMs: number
   readonly deadAfterMs: number
   /** Whether this member still takes partitions. */
   readonly taking: boolean
@@ -73,7 +75,7 @@ export const tick = (presence: Presence, look: Look): Promise<Sight> =>
     if (!(await beat(connection, member)))
       throw new Error('the group has declared this member dead')
     const members = await selectMembers(connection, group)
-    const dead = deadOf(presence, members, look.deadAfterMs)
+    const dead = deadOf(presence, members, look)
     if (dead.length > 0) await deleteMembers(connection, dead)
     const living = members.filter(({ number }) => !dead.includes(number))
     const places = await selectPlaces(connection, group)
@@ -94,20 +96,26 @@ export const tick = (presence: Presence, look: Look): Promise<Sight> =>
 
 const placeOf = ({ topic, partition }: Place) => `${topic}/${partition}`
 
-/** The disconnected, and those whose beat has stood still too long, by this process's own stopwatch. */
+/**
+ * The disconnected, and those whose beat has stood still too long. A look adds one beat at most: who
+ * was itself held up for long, as a stopped or overloaded process is, has not watched meanwhile.
+ */
 const deadOf = (
-  { member, beats }: Presence,
+  presence: Presence,
   members: readonly SeenMember[],
-  deadAfterMs: number,
+  { beatMs, deadAfterMs }: Look,
 ): readonly number[] => {
+  const { beats } = presence
   const now = performance.now()
+  const watchedMs = Math.min(now - presence.lookedAt, beatMs)
+  presence.lookedAt = now
   const dead: number[] = []
   for (const { number, beat, connected } of members) {
-    if (number === member) continue
+    if (number === presence.member) continue
     const known = beats.get(number)
-    if (known?.beat !== beat) beats.set(number, { beat, since: now })
-    else if (now - known.since > deadAfterMs) dead.push(number)
-    if (!connected) dead.push(number)
+    const stillMs = known?.beat === beat ? known.stillMs + watchedMs : 0
+    beats.set(number, { beat, stillMs })
+    if (!connected || stillMs > deadAfterMs) dead.push(number)
   }
   return dead
 }
