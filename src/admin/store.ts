@@ -1,5 +1,6 @@
 // What the admin API reads of the other stages' tables: how audiences stand, users, deliveries.
 import { unpackUser } from '../audience/pack.ts'
+import { traitsOf } from '../audience/state.ts'
 import type { JsonObject } from '../domain/message.ts'
 import { traitValues } from '../domain/traits.ts'
 import type { Sql } from '../postgres/sql.ts'
@@ -68,7 +69,7 @@ export const findUser = async (
     [row.key, await audienceIdsOf(sql, user.workspaceId)],
   )
   return {
-    traits: traitValues(unpackUser(row).traits),
+    traits: traitValues(traitsOf(unpackUser(row))),
     anonymousIds: anonymous.map(({ value }) => value),
     memberships,
   }
