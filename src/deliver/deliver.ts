@@ -46,6 +46,9 @@ export const startDeliver = (deps: DeliverDeps): Running => {
   }
 }
 
+/** Room changes with every round; who waits for it need not hear of each. */
+const roomGatherMs = 5
+
 type Ends = { readonly drained: Promise<void>; readonly fail: (error: unknown) => void }
 
 const openStage = (deps: DeliverDeps, { drained, fail }: Ends): Stage => ({
@@ -57,7 +60,7 @@ const openStage = (deps: DeliverDeps, { drained, fail }: Ends): Stage => ({
   turn: openQueue(),
   desk: openDesk(),
   attempts: openAttemptLog(),
-  room: openSignal(),
+  room: openSignal(roomGatherMs),
   random: deps.random ?? Math.random,
   rounds: 0,
   waiting: 0,

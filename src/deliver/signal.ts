@@ -6,23 +6,30 @@ export type Signal = {
   wait(ms: number): Promise<void>
 }
 
-export const openSignal = (): Signal => {
-  let waiting: (() => void)[] = []
+/** With `gatherMs`, rings within that time are one: a thing that changes all the time wakes few. */
+export const openSignal = (gatherMs = 0): Signal => {
+  const waiting = new Set<() => void>()
+  let gathering = false
+  const wakeAll = () => {
+    gathering = false
+    for (const wake of [...waiting]) wake()
+  }
   return {
     ring: () => {
-      if (waiting.length === 0) return
-      const woken = waiting
-      waiting = []
-      for (const wake of woken) wake()
+      if (waiting.size === 0 || gathering) return
+      gathering = gatherMs > 0
+      if (gathering) setTimeout(wakeAll, gatherMs)
+      else wakeAll()
     },
     wait: (ms) =>
       new Promise((resolve) => {
-        const timer = setTimeout(resolve, ms)
-        waiting.push(() => {
+        const wake = () => {
           clearTimeout(timer)
+          waiting.delete(wake)
           resolve()
-        })
-        if (waiting.length > 4_096) waiting = waiting.slice(-2_048)
+        }
+        const timer = setTimeout(wake, ms)
+        waiting.add(wake)
       }),
   }
 }

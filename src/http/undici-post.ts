@@ -17,8 +17,6 @@ export const postLimits = {
   /** Bytes of an answer's body that are read. */
   headBytesMax: 8_192,
   idleMax: 2_048,
-  /** A success whose body is still coming keeps its connection this long. */
-  drainMs: 1_000,
   /** With more connections in use than this, a success does not wait for its body at all. */
   busyMax: 4_096,
   keepAliveMs: 15_000,
@@ -173,12 +171,13 @@ const handlerOf = (exchange: Exchange): Dispatcher.DispatchHandler => ({
   onResponseError: (_controller, error) => failed(exchange, error),
 })
 
+/** The rest of the body has what is left of the answer's time, then the connection goes. */
 const succeeded = (exchange: Exchange): void => {
   const { limits, connections } = exchange.job
   answered(exchange)
+  if (connections.busy() <= limits.busyMax) return
   clearTimeout(exchange.timer)
-  const drainMs = connections.busy() > limits.busyMax ? 0 : limits.drainMs
-  exchange.timer = setTimeout(() => abort(exchange, 'the body did not end'), drainMs)
+  exchange.timer = setTimeout(() => abort(exchange, 'the body did not end'), 0)
 }
 
 const abort = (exchange: Exchange, message: string): void => {
@@ -195,16 +194,18 @@ const finish = (exchange: Exchange): void => {
 }
 
 const answered = (exchange: Exchange): void => {
-  const { status, job } = exchange
+  const { status, job, chunks } = exchange
   if (status === null) return
-  const { headBytesMax } = job.limits
   job.resolve({
     answer: classifyStatus(status, exchange.retryAfterMs),
     status,
     durationMs: performance.now() - job.started,
-    head: Buffer.concat(exchange.chunks).subarray(0, headBytesMax).toString('utf8'),
+    head: chunks.length === 0 ? '' : headOf(chunks, job.limits.headBytesMax),
   })
 }
+
+const headOf = (chunks: readonly Buffer[], bytesMax: number): string =>
+  Buffer.concat(chunks).subarray(0, bytesMax).toString('utf8')
 
 const failed = (exchange: Exchange, error: unknown): void => {
   if (exchange.ended) return
