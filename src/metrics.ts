@@ -1,5 +1,5 @@
 // The process's metrics in Prometheus form; stages hand in counts and know nothing of it.
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Registry } from 'prom-client'
 import type { Count, CountName } from './collect/count.ts'
 
 export type Metrics = {
@@ -7,8 +7,6 @@ export type Metrics = {
   text(): Promise<string>
   /** What the collect stage counts. */
   readonly count: Count
-  /** A figure read when somebody asks, under `millrace_<name>`. */
-  gauge(name: string, help: string, read: () => number): void
 }
 
 const counted: Readonly<
@@ -42,16 +40,6 @@ export const openMetrics = (): Metrics => {
     count: (name, labels, amount) => {
       const named = Object.entries(labels).map(([label, value]) => [labelName(label), value])
       counters.get(name)?.inc(Object.fromEntries(named), amount)
-    },
-    gauge: (name, help, read) => {
-      new Gauge({
-        name: `millrace_${name}`,
-        help,
-        registers: [registry],
-        collect() {
-          this.set(read())
-        },
-      })
     },
   }
 }

@@ -58,3 +58,14 @@ test('stopping twice stops once', async () => {
   await running.stop()
   expect(stopped).toEqual(['only'])
 })
+
+test('a part that hangs is left behind after its time, and is told', async () => {
+  const stopped: string[] = []
+  const hanging = closing('hanging', () => new Promise(() => undefined))
+  const last = aPart('last', stopped)
+  const limits = { partMs: 20, totalMs: 1_000, leastMs: 1 }
+  await expect(supervise([hanging, last.part], logger, limits).stop()).rejects.toThrow(
+    'did not stop within 20 ms',
+  )
+  expect(stopped).toEqual(['last'])
+})

@@ -1,6 +1,6 @@
 // One command on a bare machine: what it prints works, a second start keeps the data, and stopping drains.
 import { execFile } from 'node:child_process'
-import { mkdtemp } from 'node:fs/promises'
+import { mkdtemp, readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { afterEach, expect, test } from 'vitest'
 import { findPostgres } from '../../src/postgres/embedded.ts'
+import { knownCluster } from '../../src/postgres/embedded-place.ts'
 import { type CommandRun, runCommand } from '../support/command.ts'
 import { removeDataDir } from '../support/process.ts'
 
@@ -47,6 +48,11 @@ const field = (command: CommandRun, name: string) =>
 const paste = async (command: CommandRun) => {
   const [line] = await command.until(/^ {2}curl .*$/m)
   return (await run('sh', ['-c', line])).stdout
+}
+
+const serverPid = async (dataDir: string) => {
+  const cluster = (await knownCluster(dataDir)) ?? ''
+  return Number.parseInt(await readFile(join(cluster, 'postmaster.pid'), 'utf8'), 10)
 }
 
 const acceptedCalls = async (command: CommandRun) => {
@@ -126,6 +132,17 @@ test('a taken port is refused by the name of its setting, and leaves no server b
   }
   taken.close()
   expect(await findPostgres(dataDir)).toBeNull()
+})
+
+test('when the embedded server dies, the process ends with 1, and the next start recovers', async () => {
+  const dataDir = await aDataDir()
+  const first = start(dataDir)
+  expect(await paste(first)).toBe('{"success":true}')
+  process.kill(await serverPid(dataDir), 'SIGKILL')
+  expect(await first.ended).toBe(1)
+  expect(first.err()).toContain('millrace.died')
+  const second = start(dataDir)
+  expect(await paste(second)).toBe('{"success":true}')
 })
 
 test('logs are JSON lines on standard error, without keys, tokens or bodies', async () => {
