@@ -76,16 +76,18 @@ describe.skipIf(brokers.length === 0)('appending to a Kafka that loses answers',
     const attempts = new Map<string, Attempts>()
     const append = async (number: number) => {
       const { appender, proxy } = await open()
-      const loss = losing(seeded(seed + number))
+      const random = seeded(seed + number)
+      const loss = losing(random)
       proxy.loseAnswers(loss.lose)
       const one = async (text: string) => {
         const tried: Attempts = { rejected: 0, at: null }
         attempts.set(text, tried)
-        while (tried.at === null) {
+        // Half of the rejected are given up: what comes next must not be taken for them.
+        do {
           const places = await appender.append('calls', [entry(text, text)]).catch(() => null)
           if (places === null) tried.rejected++
           else tried.at = places[0] as At
-        }
+        } while (tried.at === null && random() < 0.5)
       }
       for (let round = 0; loss.left() > 0; round++)
         await Promise.all([0, 1, 2, 3].map((part) => one(`${number}.${round}.${part}`)))
@@ -96,9 +98,11 @@ describe.skipIf(brokers.length === 0)('appending to a Kafka that loses answers',
     expect(lost, `resolved and not where it was said to be, SEED=${seed}`).toEqual([])
     const counts = new Map<string, number>()
     for (const text of found.values()) counts.set(text, (counts.get(text) ?? 0) + 1)
-    const unexplained = [...counts].filter(
-      ([text, count]) => count > 1 + (attempts.get(text)?.rejected ?? -1),
-    )
+    const tries = (text: string) => {
+      const tried = attempts.get(text)
+      return (tried?.rejected ?? 0) + (tried?.at ? 1 : 0)
+    }
+    const unexplained = [...counts].filter(([text, count]) => count > tries(text))
     expect(unexplained, `there more often than it was tried, SEED=${seed}`).toEqual([])
     const rejected = [...attempts.values()].reduce((sum, { rejected: times }) => sum + times, 0)
     expect(rejected, `some appends were rejected, SEED=${seed}`).toBeGreaterThan(0)
