@@ -55,7 +55,7 @@ const printHelp = async (terminal: Terminal) => {
   }
   terminal.out('')
   terminal.out(
-    '"millrace COMMAND --help" shows its options. Settings are MILLRACE_ variables: see README.md.',
+    '"millrace COMMAND --help" shows its options. Settings are MILLRACE_ variables: see docs/operations.md.',
   )
   return 0
 }
