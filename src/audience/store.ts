@@ -34,7 +34,7 @@ export type LockedRow = {
 
 const lockedColumns = `u.user_key::float8 as key, u.ver::float8 as ver,
   u.workspace_id as "workspaceId", u.user_id as "userId", u.merged_into::float8 as "mergedInto",
-  coalesce((extract(epoch from u.due) * 1000)::float8, 'Infinity'::float8) as due`
+  coalesce(round(date_part('epoch', u.due) * 1000), 'Infinity'::float8) as due`
 
 /**
  * Locks rows in the order of keys; the state comes along only where the cached one is not the stored
@@ -51,6 +51,21 @@ export const lockUsers = async (
        join ustate u on u.user_key = w.user_key
       order by u.user_key for update of u`,
     [wanted.map(({ key }) => key), wanted.map(({ ver }) => ver)],
+  )
+  return rows
+}
+
+/** Without a lock, ahead of a transaction that will find by `ver` whether they still are as read. */
+export const readUsers = async (
+  sql: Sql,
+  keys: readonly number[],
+): Promise<readonly LockedRow[]> => {
+  if (keys.length === 0) return []
+  const { rows } = await sql.query<LockedRow>(
+    `select ${lockedColumns}, u.st
+       from unnest($1::bigint[]) as w(user_key) join ustate u on u.user_key = w.user_key
+      where u.merged_into is null`,
+    [keys],
   )
   return rows
 }

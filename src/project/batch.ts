@@ -2,7 +2,7 @@
 import { unpackUser } from '../audience/pack.ts'
 import { loadPlan, type Plan, planVersion } from '../audience/plan.ts'
 import type { UserState } from '../audience/state.ts'
-import { lockUsers, prepareSession, saveFlips, saveUsers } from '../audience/store.ts'
+import { lockUsers, prepareSession, readUsers, saveFlips, saveUsers } from '../audience/store.ts'
 import { type Identity, identityText } from '../domain/identity.ts'
 import { saveVerdicts, type Verdict } from '../duplicate/duplicates.ts'
 import { Fault } from '../fault.ts'
@@ -74,7 +74,17 @@ export const prepareBatch = async (
     known.set(text, key)
     desk.identities.set(text, key)
   }
+  await readAhead(desk, known)
   return { pieces, plan, calls, asked, known }
+}
+
+/** Into the cache: the lock query then has only `ver` to bring. */
+const readAhead = async (desk: Desk, known: ReadonlyMap<string, number>): Promise<void> => {
+  const cold = [...new Set(known.values())].filter((key) => desk.users.get(key) === undefined)
+  // The batch before may have stored a newer one meanwhile.
+  for (const { st, ...row } of await readUsers(desk.pool, cold))
+    if (st !== null && desk.users.get(row.key) === undefined)
+      desk.users.set(row.key, unpackUser({ ...row, st }))
 }
 
 /** Why a batch was rolled back: each is expected, and its answer is to go on differently. */
