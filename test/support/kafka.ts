@@ -99,6 +99,9 @@ const sharedSettings = {
   'auto.create.topics.enable': 'false',
   'group.initial.rebalance.delay.ms': '0',
   'group.min.session.timeout.ms': '1000',
+  // A killed broker is let in again once its last session has ended.
+  'broker.session.timeout.ms': '3000',
+  'broker.heartbeat.interval.ms': '500',
 }
 
 const startContainer = async (): Promise<Broker> => {
