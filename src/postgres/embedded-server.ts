@@ -1,14 +1,14 @@
 // The embedded server's process: made on a fresh cluster, started, watched and stopped.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chown, mkdir, rename, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { chown, mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { Binaries } from './embedded-binaries.ts'
 import { keepServerLog, type ServerLog } from './embedded-log.ts'
 import { clearCluster, ownerSettingOfThisProcess } from './embedded-orphan.ts'
-import { exists, failed, leavePointer, type Place } from './embedded-place.ts'
+import { exists, failed, ifMissing, leavePointer, type Place } from './embedded-place.ts'
 
 const run = promisify(execFile)
 
@@ -18,6 +18,8 @@ const limits = {
   /** How long processes of a server that was killed may take to notice. */
   takeOverMs: 20_000,
   fastShutdownMs: 20_000,
+  /** An initdb that takes longer is none. */
+  draftMs: 600_000,
 }
 
 /** Modest: a laptop runs this beside everything else. fsync stays on, as in any database. */
@@ -43,6 +45,7 @@ const defaults: Readonly<Record<string, string>> = {
 export const makeCluster = async (place: Place, { initdb }: Binaries): Promise<boolean> => {
   const { cluster, owner } = place
   if (await exists(join(cluster, 'PG_VERSION'))) return true
+  await removeOldDrafts(cluster)
   const draft = `${cluster}.new-${randomBytes(4).toString('hex')}`
   await mkdir(draft, { mode: 0o700 })
   if (owner) await chown(draft, owner.uid, owner.gid)
@@ -59,6 +62,19 @@ export const makeCluster = async (place: Place, { initdb }: Binaries): Promise<b
   if (await leavePointer(place)) return true
   for (const path of [cluster, place.sockets]) await rm(path, { recursive: true, force: true })
   return false
+}
+
+/** What an initdb that was killed left for this data directory, now or under an earlier name. */
+const removeOldDrafts = async (cluster: string): Promise<void> => {
+  const directory = dirname(cluster)
+  const prefix = basename(cluster).replace(/-[0-9a-f]{8}$/, '')
+  for (const name of await readdir(directory)) {
+    if (!name.startsWith(prefix) || !/\.new-[0-9a-f]{8}$/.test(name)) continue
+    const path = join(directory, name)
+    const found = await stat(path).catch(ifMissing(null))
+    if (found !== null && Date.now() - found.mtimeMs > limits.draftMs)
+      await rm(path, { recursive: true, force: true })
+  }
 }
 
 type Started = { readonly server: ChildProcess; readonly done: Promise<void> }

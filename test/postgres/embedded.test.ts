@@ -1,7 +1,7 @@
 // The embedded server: who runs it, where it lives, and what happens when processes die around it.
 import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -213,6 +213,20 @@ test('Ctrl-C on the group does not reach the server', async () => {
   process.kill(-(child.child.pid ?? Number.NaN), 'SIGINT')
   await writeRow(child.news.url ?? '', 'after Ctrl-C')
   expect(await readRows(child.news.url ?? '')).toEqual(['after Ctrl-C'])
+})
+
+test('what a killed initdb left is removed once it is old', async () => {
+  const home = await mkdtemp(join(tmpdir(), 'millrace-draft-'))
+  cleanups.push(() => rm(home, { recursive: true, force: true }))
+  const [old, fresh] = [join(home, 'postgres.new-00000000'), join(home, 'postgres.new-11111111')]
+  await mkdir(old)
+  await mkdir(fresh)
+  const hourAgo = Date.now() / 1_000 - 3_600
+  await utimes(old, hourAgo, hourAgo)
+  await (await startPostgres({ dataDir: home })).stop()
+  const names = await readdir(home)
+  expect(names).not.toContain('postgres.new-00000000')
+  expect(names).toContain('postgres.new-11111111')
 })
 
 test('without a running server there is none to find', async () => {
