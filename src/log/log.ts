@@ -8,7 +8,9 @@
 //   concurrent append makes visible late.
 // - At most one member of a group holds a partition. A lost lease aborts `lost`; its commits answer
 //   'lost'. The adapter's fence is best effort: readers fence their own effects by position epoch.
-// - `handle` is called once at a time per partition, in order; a pending `handle` holds back its
+// - A member may lose a partition and gain it again, with a new lease and a new `gained`, when its
+//   connection to the log broke meanwhile. `stop` lets the handles in hand finish, and commit.
+// - `handle` is called once at a time per lease, in order; a pending `handle` holds back its
 //   partition only. A rejected `handle` kills the membership: `done` rejects.
 // - Reading is bounded: at most `bytesMax` of fetched values are in memory per membership.
 // - Bytes come back as they went in.

@@ -5,7 +5,7 @@ import { Fault } from '../fault.ts'
 import type { Pool } from '../postgres/sql.ts'
 import type { Batch, Lease, Reader } from './log.ts'
 import { chunkBytesMax } from './postgres-chunk.ts'
-import { pause } from './postgres-session.ts'
+import { pause, within } from './postgres-session.ts'
 import { type Cursor, type Fetched, fetchChunks } from './postgres-store.ts'
 import type { Signal } from './postgres-wake.ts'
 
@@ -41,6 +41,8 @@ const fetchLimits = {
   /** Without a notification, looks again after this long. */
   pollMs: 500,
   retryMs: 500,
+  /** A connection that swallows a query must not stop the reading for ever. */
+  timeoutMs: 5_000,
 } as const
 
 export const feed = async (deps: FeedDeps): Promise<void> => {
@@ -67,7 +69,7 @@ export const feed = async (deps: FeedDeps): Promise<void> => {
 const fetch = async ({ pool, logger }: FeedDeps, wanted: readonly Held[], bytesMax: number) => {
   try {
     const cursors = wanted.map(({ cursor }) => cursor)
-    return await fetchChunks(pool, cursors, bytesMax)
+    return await within(fetchLimits.timeoutMs, 'fetch', fetchChunks(pool, cursors, bytesMax))
   } catch (error) {
     // The heartbeat decides whether the leases still stand; reading just tries again.
     logger?.warn({ err: error }, 'log_fetch.failed')

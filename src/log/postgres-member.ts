@@ -155,14 +155,8 @@ const live = async (state: State) => {
 }
 
 const look = async (state: State) => {
-  const { deps, group, held } = state
-  const presence: Presence =
-    state.presence ??
-    (await within(
-      deps.limits.beatTimeoutMs,
-      'entering the group',
-      deps.opened().then(() => enter(deps.pool, group)),
-    ))
+  const { deps, held } = state
+  const presence: Presence = state.presence ?? (await enterInTime(state))
   state.presence = presence
   const seen = await within(
     deps.limits.beatTimeoutMs,
@@ -184,6 +178,20 @@ const look = async (state: State) => {
   }
 }
 
+const enterInTime = async ({ deps, group }: State): Promise<Presence> => {
+  const entering = deps.opened().then(() => enter(deps.pool, group))
+  try {
+    return await within(deps.limits.beatTimeoutMs, 'entering the group', entering)
+  } catch (error) {
+    // Should it enter late, it must not stand in the group as a member that reads nothing.
+    entering.then(
+      ({ session }) => session.end(),
+      () => undefined,
+    )
+    throw error
+  }
+}
+
 const gain = (state: State, presence: Presence, claimed: Claimed) => {
   const { topic, partition, committed } = claimed
   const abort = new AbortController()
@@ -197,7 +205,8 @@ const gain = (state: State, presence: Presence, claimed: Claimed) => {
     commit: async (next) => {
       if (abort.signal.aborted) return 'lost'
       try {
-        const kept = await commitPlace(pool, owning, { topic, partition, next })
+        const committing = commitPlace(pool, owning, { topic, partition, next })
+        const kept = await within(state.deps.limits.beatTimeoutMs, 'commit', committing)
         return kept && !abort.signal.aborted ? 'committed' : 'lost'
       } catch (cause) {
         if (abort.signal.aborted) return 'lost'

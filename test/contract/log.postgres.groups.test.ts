@@ -65,6 +65,18 @@ test('a member whose connections hang loses its leases itself, before others tak
   expect(doubled).toBe(0)
   gate.hung = false
   await eventually('the first comes back', () => first.held().length === 6)
+  const appender = postgresAppender({ pool, clock: () => new Date() })
+  open.push(appender.close)
+  const texts = Array.from({ length: 100 }, (_, index) => `hung-${index}`)
+  await appender.append(
+    'calls',
+    texts.map((text) => entry(text, text)),
+  )
+  // Also where a fetch was swallowed while the connection hung.
+  await eventually('both read on', () => {
+    const seen = new Set([...first.texts(), ...second.texts()])
+    return texts.every((text) => seen.has(text))
+  })
 })
 
 test('a member whose session is terminated comes back by itself and goes on reading', async () => {
@@ -73,9 +85,10 @@ test('a member whose session is terminated comes back by itself and goes on read
   open.push(own.close)
   const appender = postgresAppender({ pool, clock: () => new Date() })
   open.push(appender.close)
-  const committed = new Map<number, bigint>()
-  const follower = follow(aSource({ pool: own }), {
-    from: ({ partition }) => committed.get(partition) ?? 0n,
+  const source = aSource({ pool: own })
+  const committed = new Map((await source.bounds('calls')).map(({ end }, index) => [index, end]))
+  const follower = follow(source, {
+    from: ({ partition }) => committed.get(partition) as bigint,
     handle: async ({ partition, batch }) => {
       committed.set(partition, batch.next)
     },
