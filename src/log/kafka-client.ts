@@ -66,6 +66,8 @@ export const killableSockets = (): Sockets => {
     make: ({ host, port, onConnect }) => {
       const socket = connect({ host, port }, onConnect)
       socket.setNoDelay(true)
+      // kafkajs adds one for each time it disconnects a socket that is still connecting.
+      socket.setMaxListeners(0)
       // kafkajs listens too; this one is for the moment after it stopped.
       socket.on('error', () => undefined)
       open.add(socket)
