@@ -127,11 +127,13 @@ const runSync = async (
     return deps.requestSync(tx, { audienceIds, at: deps.clock() })
   })
   const { syncPollMs, syncWaitMsMax } = { ...adminLimits, ...deps.limits }
-  const endsAt = performance.now() + (waits ? syncWaitMsMax : 0)
+  const endsAt = performance.now() + syncWaitMsMax
   for (;;) {
     const run = await deps.findSyncRun(deps.pool, id)
     if (!run) return failure('internal', `sync ${id} has vanished`)
     if (run.state === 'finished') return ok(syncView(run))
+    // Who does not wait asks after the run, and learns there how it ended.
+    if (!waits) return accepted(syncView(run))
     if (run.state === 'failed')
       return failure('sync_failed', `sync ${id} failed: ${run.reason ?? 'no reason is known'}`)
     if (performance.now() >= endsAt || signal.aborted) return accepted(syncView(run))
