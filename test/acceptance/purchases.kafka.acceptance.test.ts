@@ -10,10 +10,11 @@ import { kafkaSource } from '../../src/log/kafka.ts'
 import { openRegistry } from '../../src/log/registry.ts'
 import { startKafka } from '../support/kafka.ts'
 import { removeDataDir } from '../support/process.ts'
+import { openReceiver } from '../support/receiver.ts'
 import { startRegistry } from '../support/registry.ts'
+import { reachedBy } from './embedded.ts'
 import { everyInstant } from './expectation.ts'
 import { follow } from './follow.ts'
-import { startHooks } from './hooks.ts'
 import { sharedSecret, startLine } from './line.ts'
 import { readOutbound } from './outbound.ts'
 import { firstDay, loadPurchases } from './purchases.ts'
@@ -25,7 +26,7 @@ test('a hundred sampled syncs on Kafka equal the naive evaluator, through three 
   process.stdout.write(`purchases: ${name}, SEED=${seed}\n`)
   const [broker, registry] = [await startKafka(), await startRegistry()]
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-acceptance-'))
-  const hooks = await startHooks(sharedSecret)
+  const receiver = await openReceiver({ secret: sharedSecret })
   const line = await startLine(
     {
       dataDir,
@@ -33,7 +34,7 @@ test('a hundred sampled syncs on Kafka equal the naive evaluator, through three 
       kafkaBrokers: broker.brokers,
       env: { MILLRACE_SCHEMA_REGISTRY_URL: registry.url },
     },
-    hooks.url,
+    receiver.url,
   )
   const source = kafkaSource({ brokers: broker.brokers, logger: pino({ level: 'silent' }) })
   const codecs = await openCodecs({ registry: openRegistry({ url: registry.url }) })
@@ -43,11 +44,10 @@ test('a hundred sampled syncs on Kafka equal the naive evaluator, through three 
   process.stdout.write(`${instants.length} syncs, ${messages} messages, ${kills} kills\n`)
   expect(instants.length).toBeGreaterThanOrEqual(100)
   expect(kills).toBe(3)
-  await expect.poll(() => hooks.bodies.size, { timeout: 120_000, interval: 250 }).toBe(messages)
-  expect(hooks.wrong()).toBe(0)
+  expect(await reachedBy(receiver, messages)).toEqual({ told: messages, wrong: 0 })
   await source.close()
   await line.stop()
-  await hooks.close()
+  await receiver.close()
   await Promise.all([broker.stop(), registry.stop()])
   await removeDataDir(dataDir)
 }, 1_200_000)

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { until } from '../control/until.ts'
+import { until } from '../support/until.ts'
 import { type Client, endRun, startTestAdmin } from './start.ts'
 
 const where = { trait: 'plan', op: 'eq', value: 'pro' }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { stringify } from 'yaml'
 import { runCli } from '../../src/cli/cli.ts'
 import { endRun, startTestAdmin } from '../admin/start.ts'
-import { until } from '../control/until.ts'
+import { until } from '../support/until.ts'
 
 const where = { event: { name: 'Order Completed' }, count: { op: 'gte', value: 2 } }
 const file = (webhooks: readonly object[]) => ({

@@ -8,7 +8,7 @@ import type { Configuration } from '../../src/domain/configuration.ts'
 import { openPool } from '../../src/postgres/pool.ts'
 import type { Pool, Sql } from '../../src/postgres/sql.ts'
 import { cloneDatabase } from '../support/database.ts'
-import { until } from './until.ts'
+import { until } from '../support/until.ts'
 
 const logger = pino({ level: 'silent' })
 const clock = () => new Date()

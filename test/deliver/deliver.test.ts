@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { aDestination, aLive, aSource } from '../support/configuration.ts'
-import { until } from '../support/receiver.ts'
+import { until } from '../support/until.ts'
 import { anOutbound, useRig } from './rig.ts'
 
 const { receiver, open, rowsOf, drained, lines, database } = await useRig()

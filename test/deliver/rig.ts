@@ -19,7 +19,8 @@ import type { Pool } from '../../src/postgres/sql.ts'
 import type { Running } from '../../src/running.ts'
 import { aLive, type TestLive } from '../support/configuration.ts'
 import { cloneDatabase } from '../support/database.ts'
-import { openReceiver, type Receiver, until } from '../support/receiver.ts'
+import { openReceiver, type Receiver } from '../support/receiver.ts'
+import { until } from '../support/until.ts'
 
 const codecs = await openCodecs({})
 

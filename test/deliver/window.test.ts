@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { aDestination, aLive } from '../support/configuration.ts'
-import { until } from '../support/receiver.ts'
+import { until } from '../support/until.ts'
 import { useRig } from './rig.ts'
 
 const { receiver, open, rowsOf, drained, database } = await useRig()

@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { createServer as createPlain, type Server, type Socket } from 'node:net'
 import { afterAll, describe, expect, test } from 'vitest'
 import { undiciPost, userAgent } from '../../src/http/undici-post.ts'
-import { openReceiver, until } from '../support/receiver.ts'
+import { openReceiver } from '../support/receiver.ts'
+import { until } from '../support/until.ts'
 
 const post = undiciPost()
 const receiver = await openReceiver({ secret: null })

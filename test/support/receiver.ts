@@ -99,12 +99,3 @@ const answer = async (response: ServerResponse, scripted: Reply): Promise<void> 
   const { status, headers = {}, body = '' } = typeof reply === 'number' ? { status: reply } : reply
   response.writeHead(status, headers).end(body)
 }
-
-/** Polls a condition; fails loudly when it does not come true. */
-export const until = async (holds: () => boolean | Promise<boolean>, what: string, ms = 30_000) => {
-  const deadline = performance.now() + ms
-  while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`never happened: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-}

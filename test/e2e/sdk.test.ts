@@ -1,0 +1,150 @@
+// A published SDK sends every kind of call to a running Millrace; the webhook gets each exactly once, in the
+// shape its type has.
+import { mkdtemp } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Analytics } from '@segment/analytics-node'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
+import { openReceiver, type Receiver } from '../support/receiver.ts'
+import { until } from '../support/until.ts'
+
+const sharedSecret = 'sdk-secret'
+const writeKey = 'wk_sdk'
+let receiver: Receiver
+let millrace: MillraceProcess
+let dataDir: string
+
+beforeAll(async () => {
+  receiver = await openReceiver({ secret: sharedSecret })
+  dataDir = await mkdtemp(join(tmpdir(), 'millrace-sdk-'))
+  millrace = await startProcess({ dataDir })
+  const configuration = {
+    workspaces: [
+      {
+        name: 'shop',
+        sources: [{ name: 'web', class: 'server', writeKey }],
+        destinations: [
+          {
+            name: 'Webhooks',
+            type: 'webhook',
+            sources: ['web'],
+            sharedSecret,
+            webhooks: [{ url: receiver.url }],
+          },
+        ],
+      },
+    ],
+  }
+  const applied = await fetch(`${millrace.adminUrl}/admin/v1/apply`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${millrace.token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(configuration),
+  })
+  expect(applied.status).toBe(200)
+  await acceptsWriteKey()
+})
+
+afterAll(async () => {
+  await millrace.stop()
+  await receiver.close()
+  await removeDataDir(dataDir)
+})
+
+/** Configuration takes effect within seconds; an empty batch tells when without leaving a trace. */
+const acceptsWriteKey = () =>
+  until(async () => {
+    const response = await fetch(`${millrace.collectUrl}/v1/batch`, {
+      method: 'POST',
+      headers: { authorization: `Basic ${Buffer.from(`${writeKey}:`).toString('base64')}` },
+      body: '{"batch":[]}',
+    })
+    await response.text()
+    return response.status !== 401
+  })
+
+const timestamp = new Date('2026-01-02T03:04:05.678Z')
+const at = '2026-01-02T03:04:05.678Z'
+const device = {
+  device: { model: 'Pixel 9', type: 'android' },
+  os: { name: 'Android', version: '16' },
+  app: { build: '12', name: 'Shop', version: '3.4' },
+}
+
+test('every kind of call of the SDK reaches the webhook exactly once, in its shape', async () => {
+  const sdk = new Analytics({ writeKey, host: millrace.collectUrl, disable: false })
+  const errors: unknown[] = []
+  sdk.on('error', (error) => errors.push(error))
+  const userId = 'u1'
+  sdk.identify({ userId, traits: { email: 'a@example.org', plan: 'pro' }, timestamp })
+  sdk.track({ userId, event: 'Order Completed', properties: { price: 9.5 }, timestamp })
+  sdk.page({ userId, name: 'Home', properties: { url: 'https://example.org/' }, timestamp })
+  sdk.screen({ userId, name: 'Cart', context: device, timestamp })
+  sdk.group({ userId, groupId: 'g1', traits: { 'total seats': 5 }, timestamp })
+  sdk.alias({ userId: 'u2', previousId: userId, timestamp })
+  await sdk.closeAndFlush()
+  expect(errors).toEqual([])
+
+  await until(() => receiver.requests.length >= 6)
+  const bodyOf = (type: string) => bodies().find((body) => body['type'] === type)
+  expect(bodyOf('identify')).toEqual({
+    version: 1,
+    type: 'identify',
+    userId,
+    traits: { email: 'a@example.org', plan: 'pro' },
+    timestamp: at,
+  })
+  expect(bodyOf('track')).toEqual({
+    version: 1,
+    type: 'track',
+    userId,
+    event: 'Order Completed',
+    properties: { price: 9.5 },
+    timestamp: at,
+  })
+  expect(bodyOf('page')).toEqual({
+    version: 1,
+    type: 'page',
+    userId,
+    properties: { url: 'https://example.org/', name: 'Home' },
+    timestamp: at,
+  })
+  expect(bodyOf('screen')).toEqual({
+    version: 1,
+    type: 'screen',
+    userId,
+    name: 'Cart',
+    context: expect.objectContaining(device),
+    timestamp: at,
+  })
+  expect(bodyOf('group')).toEqual({
+    version: 1,
+    type: 'group',
+    userId,
+    groupId: 'g1',
+    traits: { 'total seats': 5 },
+    timestamp: at,
+  })
+  expect(bodyOf('alias')).toEqual({
+    version: 1,
+    type: 'alias',
+    'Previous ID': userId,
+    'User ID': 'u2',
+    timestamp: at,
+  })
+  await sentinel()
+  expect(receiver.requests).toHaveLength(7)
+  expect(receiver.badSignatures).toEqual([])
+  for (const { headers } of receiver.requests)
+    expect(headers['content-type']).toBe('application/json')
+})
+
+const bodies = () => receiver.requests.map(({ json }) => json)
+
+/** The same visitor's next call arrives after everything before it: a second copy would be here by then. */
+const sentinel = async () => {
+  const sdk = new Analytics({ writeKey, host: millrace.collectUrl })
+  sdk.track({ userId: 'u1', event: 'Sentinel' })
+  await sdk.closeAndFlush()
+  await until(() => bodies().some(({ event }) => event === 'Sentinel'))
+}
