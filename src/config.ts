@@ -1,6 +1,8 @@
 // Everything an operator can set, read from the environment once; all problems are reported at once.
+
 import { type Static, type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
+import { regions } from './domain/configuration.ts'
 import { Fault } from './fault.ts'
 
 export const roles = ['collect', 'project', 'sync', 'deliver', 'admin'] as const
@@ -117,7 +119,7 @@ export const configSchema = Type.Object({
     reading: 'text',
     description: 'a file as `millrace apply` takes it',
   }),
-  region: setting(Type.Enum(['oregon', 'dublin'], { default: 'oregon' }), {
+  region: setting(Type.Enum([...regions], { default: regions[0] }), {
     variable: 'MILLRACE_REGION',
     reading: 'text',
     description: 'oregon or dublin',

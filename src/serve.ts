@@ -149,6 +149,7 @@ const startEdge = async (deps: Deps, add: Add): Promise<string | null> => {
     host: config.host,
     port: config.collectPort,
     limits: { ...collectLimits, drainMsMax },
+    region: config.region,
     count: deps.metrics.count,
     trustedProxies: config.trustedProxies,
     probe: () => deps.source.bounds('calls'),

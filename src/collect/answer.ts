@@ -18,6 +18,7 @@ export const refusalStatus = {
   no_write_key: 401,
   not_found: 404,
   overloaded: 429,
+  region_not_allowed: 400,
   request_timeout: 503,
   request_too_large: 400,
   too_many_calls: 400,

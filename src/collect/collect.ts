@@ -1,6 +1,6 @@
 // The collect stage: takes calls over HTTP and appends them to the log before it answers 200.
 import type { Logger } from 'pino'
-import type { Live } from '../domain/configuration.ts'
+import { type Live, type Region, regions } from '../domain/configuration.ts'
 import type { Message } from '../domain/message.ts'
 import type { Appender, Codec } from '../log/log.ts'
 import type { Clock, Running } from '../running.ts'
@@ -21,6 +21,8 @@ export type CollectDeps = {
   /** 0 lets the system choose. */
   readonly port: number
   readonly limits?: CollectLimits
+  /** The default region when absent. */
+  readonly region?: Region
   readonly count?: Count
   /** Addresses and networks whose X-Forwarded-For is believed; none by default. */
   readonly trustedProxies?: readonly string[]
@@ -42,6 +44,7 @@ export const startCollect = async (deps: CollectDeps): Promise<Collect> => {
       clock: deps.clock,
       logger: deps.logger,
       limits,
+      region: deps.region ?? regions[0],
       count: deps.count ?? countNothing,
       messageId: messageIds(() => deps.clock().getTime()),
       pressure: openPressure(limits.inFlightBytesMax),

@@ -1,7 +1,7 @@
 // One request from its first byte to its answer: read · judge every call · append · acknowledge.
 import type { Readable } from 'node:stream'
 import type { Logger } from 'pino'
-import type { Live, Source } from '../domain/configuration.ts'
+import { isCollectedIn, type Live, type Region, type Source } from '../domain/configuration.ts'
 import { type CallType, logKey, type Message } from '../domain/message.ts'
 import { normalise, type Receipt } from '../domain/normalise.ts'
 import type { Flag, RejectionCode } from '../domain/rejection.ts'
@@ -31,6 +31,7 @@ export type Deps = {
   readonly clock: Clock
   readonly logger: Logger
   readonly limits: CollectLimits
+  readonly region: Region
   readonly count: Count
   readonly messageId: () => string
   readonly pressure: Pressure
@@ -131,6 +132,11 @@ const readAndJudge = async (
   return judged
 }
 
+const elsewhere = refuse(
+  'region_not_allowed',
+  'the workspace of this source has no access to this region: send its calls to the default region',
+)
+
 const unknownKey = refuse('unknown_write_key', 'no source has this write key')
 
 const sourceOf = (deps: Deps, key: string) => deps.live.now().sourceByWriteKey.get(key)
@@ -140,7 +146,9 @@ const authenticate = (deps: Deps, headerKey: string | null, envelope: Envelope) 
   if (key === null)
     return refuse('no_write_key', 'send the write key by Basic authentication or as "writeKey"')
   if (envelope.writeKey !== null && envelope.writeKey !== key) deps.count('keys.differed', {}, 1)
-  return sourceOf(deps, key) ?? unknownKey
+  const source = sourceOf(deps, key)
+  if (!source) return unknownKey
+  return isCollectedIn(deps.region, source, deps.live.now()) ? source : elsewhere
 }
 
 const judgeCalls = (deps: Deps, envelope: Envelope, receipt: Receipt): Judged | Refusal => {

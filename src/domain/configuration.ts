@@ -1,6 +1,11 @@
 // What operators configure, as the stages see it: one immutable snapshot, replaced whole on change.
 import type { JsonObject } from './message.ts'
 
+/** Where an installation stands; every workspace may use the first. */
+export const regions = ['oregon', 'dublin'] as const
+
+export type Region = (typeof regions)[number]
+
 export type SourceClass = 'web' | 'mobile' | 'server'
 
 export type Workspace = {
@@ -64,3 +69,10 @@ export type Live = {
   /** Calls back after every replacement, in every process within 5 s; returns the unsubscriber. */
   onChange(changed: (configuration: Configuration) => void): () => void
 }
+
+/** The default region is open to all; another one needs the workspace's access. */
+export const isCollectedIn = (
+  region: Region,
+  source: Pick<Source, 'workspaceId'>,
+  { workspaces }: Pick<Configuration, 'workspaces'>,
+): boolean => region === regions[0] || (workspaces.get(source.workspaceId)?.regionalAccess ?? false)

@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { basic, startCollecting } from '../support/collecting.ts'
+import { aLive, aSource } from '../support/configuration.ts'
 import { noon } from '../support/receipt.ts'
 
 const aTrack = { type: 'track', userId: 'u1', event: 'Order Completed', messageId: 'm1' }
@@ -20,6 +21,16 @@ describe('a call', () => {
     expect(log.appended.map(({ topic, message }) => [topic, message.type])).toEqual([
       ['calls', type],
     ])
+  })
+
+  test('is refused in a region its workspace has no access to, and taken where it has', async () => {
+    const refused = await startCollecting({ region: 'dublin' })
+    const reply = await refused.post('/v1/track', aTrack)
+    expect(reply).toMatchObject({ status: 400, json: { code: 'region_not_allowed' } })
+    expect(refused.log.appended).toEqual([])
+    const live = aLive({ sources: [aSource()], regionalAccess: true })
+    const taken = await startCollecting({ region: 'dublin', live })
+    expect((await taken.post('/v1/track', aTrack)).status).toBe(200)
   })
 
   test('is accepted with a trailing slash and a query', async () => {

@@ -46,13 +46,14 @@ type Parts = {
   readonly sources?: readonly Source[]
   readonly destinations?: readonly Destination[]
   readonly audiences?: readonly Audience[]
+  readonly regionalAccess?: boolean
 }
 
 export const aConfiguration = (parts: Parts = {}, version = 1n): Configuration => {
-  const { sources = [aSource()], destinations = [], audiences = [] } = parts
+  const { sources = [aSource()], destinations = [], audiences = [], regionalAccess = false } = parts
   return {
     version,
-    workspaces: new Map([[1, { id: 1, name: 'shop', regionalAccess: false }]]),
+    workspaces: new Map([[1, { id: 1, name: 'shop', regionalAccess }]]),
     sources: new Map(sources.map((source) => [source.id, source])),
     sourceByWriteKey: new Map(sources.map((source) => [source.writeKey, source])),
     destinations: new Map(destinations.map((destination) => [destination.id, destination])),
