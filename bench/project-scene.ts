@@ -1,4 +1,5 @@
 // What the project bench works on: 20 audiences, users loaded in bulk, and calls of distinct users.
+import { assess } from '../src/audience/assess.ts'
 import type { Plan } from '../src/audience/plan.ts'
 import { newUser, type UserState } from '../src/audience/state.ts'
 import { prepareSession, saveUsers } from '../src/audience/store.ts'
@@ -6,6 +7,8 @@ import type { Audience, Configuration, Live } from '../src/domain/configuration.
 import { digestOf, type JsonObject, logKey, type Message } from '../src/domain/message.ts'
 import type { Codec, Entry } from '../src/log/log.ts'
 import type { Pool } from '../src/postgres/sql.ts'
+
+export const partitions = { calls: 12, 'calls.import': 12, outbound: 12 }
 
 const events = ['Order Completed', 'Product Viewed', 'Product Added', 'Signed In', 'Plan Changed']
 
@@ -87,12 +90,11 @@ const userAt = (key: number, { plan, now }: { plan: Plan; now: number }): UserSt
   const user = newUser(key, 1)
   user.userId = `user-${key}`
   user.identities = 1
-  user.members = [1, 2, 5, 6, 9, 10, 13, 14, 17, 18]
   const bucket = Math.floor(now / hourMs) - (key % 500)
   for (const leafId of plan.leaves.keys())
     user.summaries.set(leafId, { buckets: [bucket, bucket - 7], counts: [1, 1] })
-  // Two of the stored events leave the 90 days only later than any call of the bench.
-  user.due = now + 60 * 24 * hourMs
+  // Memberships and timer as the engine itself would have left them.
+  assess(user, { audiences: plan.workspaces.get(1)?.audiences ?? [], at: now, whole: true })
   const stamp = { te: now, r: now, id: `00000000-0000-4000-8000-${String(key).padStart(12, '0')}` }
   user.traits = new Map([
     ['email', { value: `user-${key}@shop.example`, stamp }],
@@ -102,7 +104,7 @@ const userAt = (key: number, { plan, now }: { plan: Plan; now: number }): UserSt
 }
 
 /** Steps through all users without repeating one before every other has had a call. */
-const stride = 7_919
+export const stride = 7_919
 
 export const callOf = (
   number: number,

@@ -1,11 +1,12 @@
 // project against a bare bulk upsert of rows as wide as the mean row the projector writes.
 import assert from 'node:assert/strict'
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
-import { copyRows } from '../src/audience/copy.ts'
 import { loadPlan } from '../src/audience/plan.ts'
 import { openCodecs } from '../src/log/avro.ts'
 import { memoryLog } from '../src/log/memory.ts'
@@ -13,15 +14,13 @@ import { startPostgres } from '../src/postgres/embedded.ts'
 import { migrate } from '../src/postgres/migrate.ts'
 import { openPool } from '../src/postgres/pool.ts'
 import type { Pool } from '../src/postgres/sql.ts'
-import { projectLimits, startProject } from '../src/project/project.ts'
-import { type Figure, runPairs, type Span } from './pairs.ts'
-import { audiences, callOf, liveOf, loadUsers } from './project-scene.ts'
+import { startProject } from '../src/project/project.ts'
+import { type Figure, type Run, runPairs, type Span } from './pairs.ts'
+import { loadBare } from './project-bare.ts'
+import type { Order, Usage } from './project-contender.ts'
+import { audiences, liveOf, loadUsers, partitions } from './project-scene.ts'
 
 const budget = 0.4
-const batchRows = projectLimits.batchCallsMax
-/** Events made for one run, for each second it should last: about what the product does. */
-const eventsPerSecond = 10_000
-const partitions = { calls: 12, 'calls.import': 12, outbound: 12 }
 
 export const run = async (span: Span): Promise<void> => {
   // The long form loads a million users; a form that has to fit into a minute, as many as load in time.
@@ -31,73 +30,52 @@ export const run = async (span: Span): Promise<void> => {
     dataDir,
     settings: { shared_buffers: '512MB', max_wal_size: '4GB' },
   })
+  process.env['BENCH_DATABASE_URL'] = postgres.url
   const pool = openPool({ url: postgres.url, connectionsMax: 8, name: 'bench' })
+  const children: ChildProcess[] = []
   try {
     await migrate(pool)
-    const product = await openProduct(pool, users)
+    const now = Date.now()
+    await buildAudiences(pool)
+    await loadUsers(pool, await loadPlan(pool), { users, now })
     const width = await meanWidth(pool)
     await loadBare(pool, { users, width })
-    const bare = (seconds: number) => upsertFor(pool, { users, width, seconds })
     console.log(`${users.toLocaleString('en-US')} users, packed state ${width} bytes`)
     await runPairs({
       name: 'project',
       budget,
       unit: 'events/s',
-      bare,
-      product: product.run,
+      bare: await openBare({ pool, children, users, width }),
+      product: await openProduct({ pool, children, users, now }),
       ...span,
     })
-    await product.stop()
   } finally {
+    for (const child of children) child.disconnect()
+    await Promise.all(children.map((child) => child.exitCode ?? once(child, 'exit')))
     await pool.close()
     await postgres.stop()
     await rm(dataDir, { recursive: true, force: true })
   }
 }
 
-const openProduct = async (pool: Pool, users: number) => {
-  const now = Date.now()
-  const clock = () => new Date(now)
-  const log = memoryLog({ partitions, clock })
-  const { call: codec } = await openCodecs({})
-  const deps = {
-    source: log.source(),
-    codecs: { call: codec },
+/** A projector over an empty log makes the plan. */
+const buildAudiences = async (pool: Pool): Promise<void> => {
+  const clock = () => new Date()
+  const source = memoryLog({ partitions, clock }).source()
+  const { call } = await openCodecs({})
+  const logger = pino({ level: 'silent' })
+  const projector = startProject({
+    source,
+    codecs: { call },
     pool,
     live: liveOf(audiences),
     clock,
-    logger: pino({ level: process.env['BENCH_LOG'] ?? 'silent' }),
-  }
-  const first = startProject(deps)
+    logger,
+  })
   while (await waitsForBuild(pool)) await sleep(20)
-  await first.stop()
-  await loadUsers(pool, await loadPlan(pool), { users, now })
-  const projector = startProject({ ...deps, source: log.source() })
-  const appender = log.appender()
-  let number = 0
-  const product = async (seconds: number): Promise<Figure> => {
-    const events = Math.ceil(eventsPerSecond * seconds)
-    const entries = Array.from({ length: events }, () => callOf(number++, { users, now, codec }))
-    const before = await versions(pool)
-    await pool.query('checkpoint')
-    const cpu = process.cpuUsage()
-    const began = performance.now()
-    for (let at = 0; at < events; at += batchRows)
-      await appender.append('calls', entries.slice(at, at + batchRows))
-    await Promise.race([reached(pool, number), projector.done])
-    const elapsed = (performance.now() - began) / 1_000
-    const { user, system } = process.cpuUsage(cpu)
-    assert.equal(await versions(pool), before + events, 'every event writes one row')
-    await forgetCalls(log)
-    return {
-      rate: events / elapsed,
-      notes: {
-        'CPU µs/event': (user + system) / events,
-        'RSS MB': process.memoryUsage.rss() / 1e6,
-      },
-    }
-  }
-  return { run: product, stop: () => projector.stop() }
+  await projector.stop()
+  // The contender's log starts at its beginning, too.
+  await pool.query(`delete from position where reader = 'project'`)
 }
 
 const waitsForBuild = async (pool: Pool): Promise<boolean> => {
@@ -107,25 +85,71 @@ const waitsForBuild = async (pool: Pool): Promise<boolean> => {
   return rows[0]?.live !== audiences.length
 }
 
+type Scene = {
+  readonly pool: Pool
+  readonly children: ChildProcess[]
+  readonly users: number
+}
+
+const openBare = async (scene: Scene & { readonly width: number }): Promise<Run> => {
+  const child = await contender(scene.children, 'bare')
+  let before = await ask(child, { type: 'stop' })
+  return async (seconds) => {
+    await scene.pool.query('checkpoint')
+    const { users, width } = scene
+    const after = await ask(child, { type: 'bare', seconds, users, width })
+    const { rows = 0, seconds: took = 0 } = after
+    const figure = { rate: rows / took, notes: { 'CPU µs/row': microsOf(before, after) / rows } }
+    before = after
+    return figure
+  }
+}
+
+/** Events made for the first run, for each second it should last. */
+const firstRate = 10_000
+
+const openProduct = async (scene: Scene & { readonly now: number }): Promise<Run> => {
+  const { pool, users, now } = scene
+  const child = await contender(scene.children, 'product')
+  let rate = firstRate
+  let end = 0
+  return async (seconds): Promise<Figure> => {
+    const events = Math.ceil(rate * seconds)
+    end += events
+    await ask(child, { type: 'fill', events, users, now })
+    const written = await versions(pool)
+    await pool.query('checkpoint')
+    const began = performance.now()
+    const before = await ask(child, { type: 'start' })
+    await reached(pool, child, end)
+    rate = events / ((performance.now() - began) / 1_000)
+    const after = await ask(child, { type: 'start' })
+    assert.equal(await versions(pool), written + events, 'every event writes one row')
+    return {
+      rate,
+      notes: { 'CPU µs/event': microsOf(before, after) / events, 'RSS MB': after.rssBytes / 1e6 },
+    }
+  }
+}
+
+const microsOf = (before: Usage, after: Usage) =>
+  after.cpu.user + after.cpu.system - before.cpu.user - before.cpu.system
+
 const versions = async (pool: Pool): Promise<number> => {
   const { rows } = await pool.query<{ sum: number }>('select sum(ver)::float8 as sum from ustate')
   return rows[0]?.sum ?? 0
 }
 
-const reached = async (pool: Pool, end: number): Promise<void> => {
+/** Counted where the effects are: positions move in the transaction that writes the users. */
+const reached = async (pool: Pool, child: ChildProcess, end: number): Promise<void> => {
   for (;;) {
     const { rows } = await pool.query<{ sum: number }>(
       `select sum(next)::float8 as sum from position where reader = 'project'`,
     )
     if ((rows[0]?.sum ?? 0) >= end) return
+    if (child.exitCode !== null) throw new Error('the projector died')
     await sleep(10)
   }
-}
-
-/** The log in memory would otherwise grow with every run. */
-const forgetCalls = async (log: ReturnType<typeof memoryLog>): Promise<void> => {
-  const bounds = await log.source().bounds('calls')
-  for (const [partition, { end }] of bounds.entries()) log.truncate('calls', partition, end)
 }
 
 const meanWidth = async (pool: Pool): Promise<number> => {
@@ -135,64 +159,31 @@ const meanWidth = async (pool: Pool): Promise<number> => {
   return rows[0]?.width ?? 0
 }
 
-type Bare = { readonly users: number; readonly width: number }
-
-const bareRow = (key: number, width: number) => ({
-  key,
-  shard: key % 64,
-  workspaceId: 1,
-  ver: key,
-  userId: `user-${key}`,
-  st: Buffer.alloc(width, key),
-  due: 1_800_000_000_000,
-  mergedInto: null,
-})
-
-const upsert = (pool: Pool, rows: readonly ReturnType<typeof bareRow>[]) =>
-  pool.transaction(async (tx) => {
-    await tx.query('create temp table if not exists bare_in (like bare) on commit delete rows')
-    await tx.copyIn('copy bare_in from stdin (format binary)', copyRows(rows))
-    await tx.query(
-      `insert into bare select * from bare_in
-       on conflict (user_key) do update
-         set (ver, user_id, st, due) = (excluded.ver, excluded.user_id, excluded.st, excluded.due)`,
-    )
-  })
-
-const loadBare = async (pool: Pool, { users, width }: Bare): Promise<void> => {
-  await pool.query(
-    `create table bare (user_key bigint primary key, shard smallint, workspace_id int, ver bigint,
-       user_id text, st bytea, due timestamptz, merged_into bigint) with (fillfactor = 75)`,
-  )
-  for (let first = 1; first <= users; first += batchRows)
-    await upsert(
-      pool,
-      Array.from({ length: Math.min(batchRows, users - first + 1) }, (_, at) =>
-        bareRow(first + at, width),
-      ),
-    )
-  await pool.query('vacuum analyze bare')
+const contender = async (children: ChildProcess[], kind: string): Promise<ChildProcess> => {
+  const flags = process.env['BENCH_FLAGS']?.split(' ') ?? []
+  const file = new URL('project-contender.ts', import.meta.url)
+  const child = fork(file, [kind], { execArgv: flags })
+  children.push(child)
+  await heard(child)
+  return child
 }
 
-let bareNumber = 0
+const ask = (child: ChildProcess, order: Order): Promise<Usage> => {
+  child.send(order)
+  return heard(child)
+}
 
-/** The same walk over the users as the product's. */
-const upsertFor = async (
-  pool: Pool,
-  { users, width, seconds }: Bare & { readonly seconds: number },
-): Promise<Figure> => {
-  await pool.query('checkpoint')
-  const cpu = process.cpuUsage()
-  const began = performance.now()
-  let rows = 0
-  while (performance.now() - began < seconds * 1_000) {
-    await upsert(
-      pool,
-      Array.from({ length: batchRows }, () => bareRow(((bareNumber++ * 7_919) % users) + 1, width)),
-    )
-    rows += batchRows
-  }
-  const elapsed = (performance.now() - began) / 1_000
-  const { user, system } = process.cpuUsage(cpu)
-  return { rate: rows / elapsed, notes: { 'CPU µs/row': (user + system) / rows } }
+const heard = async (child: ChildProcess): Promise<Usage> => {
+  const over = new AbortController()
+  const { signal } = over
+  const died = once(child, 'exit', { signal }).then(([code]) => {
+    throw new Error(`a process of the bench ended with ${code}`)
+  })
+  died.catch(() => undefined)
+  const [message] = (await Promise.race([once(child, 'message', { signal }), died])) as [
+    Usage & { readonly error?: string },
+  ]
+  over.abort()
+  if (message.error !== undefined) throw new Error(message.error)
+  return message
 }
