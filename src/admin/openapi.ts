@@ -39,7 +39,7 @@ export const documentOf = (routes: readonly Route[], version: string) => {
       title: 'Millrace admin API',
       version,
       summary: 'Configure Millrace, run syncs, see users and deliveries.',
-      license: { name: 'MIT', identifier: 'MIT' },
+      license: { name: 'Apache 2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
     security: [{ bearer: [] }],

@@ -60,7 +60,7 @@ const urlProblems = (text: string, rules: Rules, path: string): readonly Problem
   return []
 }
 
-/** Literal addresses and localhost only: what a name resolves to is checked at every connection. */
+/** Literal addresses and localhost only: what a name resolves to is known, and may change, at each connection. */
 const isPrivateHost = (hostname: string): boolean => {
   if (/(^|\.)localhost\.?$/.test(hostname)) return true
   const literal = hostname.replace(/^\[|\]$/g, '')
