@@ -1,6 +1,7 @@
 // Which URLs and headers a webhook destination may have; what is refused here never meets a socket.
 import ipaddr from 'ipaddr.js'
 import type { Webhook } from '../domain/configuration.ts'
+import { isReservedHeader } from '../domain/reserved-header.ts'
 import { at, type Problem } from './problem.ts'
 
 export const webhookLimits = {
@@ -67,24 +68,6 @@ const isPrivateHost = (hostname: string): boolean => {
   return ipaddr.isValid(literal) && ipaddr.process(literal).range() !== 'unicast'
 }
 
-const reserved = new Set([
-  'connection',
-  'content-encoding',
-  'content-length',
-  'content-type',
-  'expect',
-  'host',
-  'keep-alive',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'user-agent',
-])
-
-const isReserved = (name: string): boolean =>
-  reserved.has(name) || name.startsWith('proxy-') || name.startsWith('x-signature')
-
 const headersProblems = (
   headers: Readonly<Record<string, string>>,
   path: string,
@@ -112,7 +95,7 @@ type Header = { readonly name: string; readonly value: string; readonly duplicat
 const headerProblems = ({ name, value, duplicate }: Header, path: string): readonly Problem[] => {
   if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name) || name === '__proto__')
     return [{ code: 'header_name_invalid', path, message: `"${name}" is no header name` }]
-  if (isReserved(name.toLowerCase()))
+  if (isReservedHeader(name))
     return [{ code: 'header_reserved', path, message: `Millrace sets ${name} itself` }]
   if (duplicate)
     return [{ code: 'header_duplicate', path, message: `${name} is given twice: case is ignored` }]

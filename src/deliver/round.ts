@@ -1,5 +1,6 @@
 // One round: a message posted to every usable URL of its destination in parallel, and what follows.
 import type { Destination, Webhook } from '../domain/configuration.ts'
+import { isReservedHeader } from '../domain/reserved-header.ts'
 import { isExpired, nextTry } from '../domain/retry.ts'
 import { decideRound, type Verdict } from '../domain/round.ts'
 import { sign } from '../domain/signature.ts'
@@ -71,16 +72,12 @@ const settleOnce = (delivery: Delivery): void => {
   if (delivery.open?.left.includes(delivery.chain.lane.destinationId)) settle(delivery, 'delivered')
 }
 
-/** What a destination's own headers may not replace. */
-const reserved =
-  /^(host|content-(length|type)|transfer-encoding|connection|keep-alive|te|trailer|upgrade|expect|proxy-.*|user-agent|x-signature.*)$/i
-
 const prepared = new WeakMap<Webhook, Readonly<Record<string, string>>>()
 
 const headersOf = (webhook: Webhook, signature: string | null): Record<string, string> => {
   let fixed = prepared.get(webhook)
   if (!fixed) {
-    const own = Object.entries(webhook.headers).filter(([name]) => !reserved.test(name))
+    const own = Object.entries(webhook.headers).filter(([name]) => !isReservedHeader(name))
     fixed = { 'Content-Type': 'application/json', ...Object.fromEntries(own) }
     prepared.set(webhook, fixed)
   }
