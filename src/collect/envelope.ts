@@ -1,7 +1,6 @@
 // What surrounds the calls of a request: which calls, and what the request says about all of them.
 import { clean } from '../domain/json.ts'
-import type { Json, JsonObject } from '../domain/message.ts'
-import { isObject } from '../domain/normalise.ts'
+import { isObject, type Json, type JsonObject } from '../domain/message.ts'
 import type { Flag } from '../domain/rejection.ts'
 import { type Refusal, refuse } from './answer.ts'
 import type { CollectLimits } from './limits.ts'

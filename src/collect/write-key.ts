@@ -1,7 +1,6 @@
 // Finds the write key a request speaks for: the header first, then the body, then its calls.
 
-import type { Json, JsonObject } from '../domain/message.ts'
-import { isObject } from '../domain/normalise.ts'
+import { isObject, type Json, type JsonObject } from '../domain/message.ts'
 
 /** Of `Authorization: Basic`; the colon may be missing. `null` when there is none to be read. */
 export const keyOfHeader = (authorization: string | undefined): string | null => {

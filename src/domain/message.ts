@@ -56,6 +56,9 @@ export type Outbound = {
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject
 export type JsonObject = { readonly [key: string]: Json }
 
+export const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
 type Identity = Pick<Message, 'workspaceId' | 'sourceId' | 'messageId'>
 
 export const digestOf = (identity: Identity): Uint8Array =>

@@ -5,6 +5,7 @@ import {
   type CallType,
   callTypes,
   digestOf,
+  isObject,
   type Json,
   type JsonObject,
   type Message,
@@ -90,9 +91,6 @@ const reject = (rejected: RejectionCode, call: JsonObject): Rejection => {
   const isShown = typeof messageId === 'string' && messageId.length <= 100
   return { rejected, messageId: isShown ? messageId : null }
 }
-
-export const isObject = (value: Json | undefined): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const isAbsent = (value: Json | undefined): value is null | undefined | '' =>
   value === undefined || value === null || value === ''

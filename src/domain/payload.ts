@@ -1,5 +1,5 @@
 // What a webhook receiver gets: the body of each message by type, exactly as the specification's tables.
-import type { Json, JsonObject, Message } from './message.ts'
+import { isObject, type Json, type JsonObject, type Message } from './message.ts'
 
 /** The integer version of the payload format; every type but delete carries it. */
 export const payloadVersion = 1
@@ -74,6 +74,3 @@ const named = (call: JsonObject): { readonly name?: string } =>
   typeof call['name'] === 'string' ? { name: call['name'] } : {}
 
 const objectOf = (value: Json | undefined): JsonObject => (isObject(value) ? value : {})
-
-export const isObject = (value: Json | undefined): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,6 +1,6 @@
 // Which destinations take a call: its integrations map and the destination's historical switch.
 import type { Destination } from './configuration.ts'
-import type { Json, JsonObject, Message } from './message.ts'
+import { isObject, type Json, type JsonObject, type Message } from './message.ts'
 
 /** The name an integrations map may use for every destination of a type. */
 const typeNames = { webhook: 'Webhooks' } as const satisfies Record<Destination['type'], string>
@@ -12,7 +12,7 @@ type Named = Pick<Destination, 'name' | 'type'>
  * Names are case sensitive. A value that is neither boolean nor object says nothing.
  */
 export const isIntegrated = (integrations: Json | undefined, destination: Named): boolean => {
-  if (!isMap(integrations)) return true
+  if (!isObject(integrations)) return true
   for (const name of [destination.name, typeNames[destination.type], 'All']) {
     const value = Object.hasOwn(integrations, name) ? integrations[name] : undefined
     if (typeof value === 'boolean') return value
@@ -38,6 +38,3 @@ export const takes = (
   destination.enabled &&
   (destination.historical || !isHistorical(message, destination.historicalAfterMs)) &&
   isIntegrated(call['integrations'], destination)
-
-const isMap = (value: Json | undefined): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
