@@ -5,6 +5,7 @@ import { isCollectedIn, type Live, type Region, type Source } from '../domain/co
 import { type CallType, logKey, type Message } from '../domain/message.ts'
 import { normalise, type Receipt } from '../domain/normalise.ts'
 import type { Flag, RejectionCode } from '../domain/rejection.ts'
+import { isHistorical } from '../domain/routing.ts'
 import { Fault } from '../fault.ts'
 import type { Appender, Codec, Entry } from '../log/log.ts'
 import type { Clock } from '../running.ts'
@@ -166,8 +167,7 @@ const judgeCalls = (deps: Deps, envelope: Envelope, receipt: Receipt): Judged | 
     storedBytes += value.length
     if (storedBytes > deps.limits.storedBytesMax)
       return refuse('request_too_large', "the batch's context is too large for so many calls")
-    const age = judged.receivedAt - judged.timestamp
-    const topic = age > deps.limits.liveMsMax ? historical : live
+    const topic = isHistorical(judged, deps.limits.liveMsMax) ? historical : live
     topic.push({ key: logKey(judged), value })
   }
   const isBatch = receipt.type === null
