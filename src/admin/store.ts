@@ -1,6 +1,7 @@
 // What the admin API reads of the other stages' tables: how audiences stand, users, deliveries.
 import { unpackUser } from '../audience/pack.ts'
 import { traitsOf } from '../audience/state.ts'
+import { identityKinds } from '../domain/identity.ts'
 import type { JsonObject } from '../domain/message.ts'
 import { traitValues } from '../domain/traits.ts'
 import type { Sql } from '../postgres/sql.ts'
@@ -40,8 +41,6 @@ type UserRow = {
   readonly st: Buffer
 }
 
-const userIdKind = 0
-const anonymousIdKind = 1
 const anonymousIdsMax = 100
 
 /** A user id that another was merged into answers with the profile they share. */
@@ -53,13 +52,13 @@ export const findUser = async (
     `select u.user_key::float8 as key, u.workspace_id as "workspaceId", u.user_id as "userId",
             u.ver::float8 as ver, 'Infinity'::float8 as due, u.st
        from identity i join ustate u on u.user_key = i.user_key
-      where i.workspace_id = $1 and i.kind = ${userIdKind} and i.value = $2 and u.merged_into is null`,
+      where i.workspace_id = $1 and i.kind = ${identityKinds.user} and i.value = $2 and u.merged_into is null`,
     [user.workspaceId, user.userId],
   )
   const [row] = rows
   if (!row) return null
   const { rows: anonymous } = await sql.query<{ value: string }>(
-    `select value from identity where user_key = $1 and kind = ${anonymousIdKind}
+    `select value from identity where user_key = $1 and kind = ${identityKinds.anonymous}
       order by value limit ${anonymousIdsMax}`,
     [row.key],
   )
