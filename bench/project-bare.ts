@@ -14,7 +14,7 @@ const rowOf = (key: number, width: number) => ({
   workspaceId: 1,
   ver: key,
   userId: `user-${key}`,
-  st: Buffer.alloc(width, key),
+  st: 'x'.repeat(width),
   due: 1_800_000_000_000,
   mergedInto: null,
 })

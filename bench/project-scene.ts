@@ -1,7 +1,7 @@
 // What the project bench works on: 20 audiences, users loaded in bulk, and calls of distinct users.
 import { assess } from '../src/audience/assess.ts'
 import type { Plan } from '../src/audience/plan.ts'
-import { newUser, type UserState } from '../src/audience/state.ts'
+import { newUser, setSummary, setTraits, type UserState } from '../src/audience/state.ts'
 import { prepareSession, saveUsers } from '../src/audience/store.ts'
 import type { Audience, Configuration, Live } from '../src/domain/configuration.ts'
 import { digestOf, type JsonObject, logKey, type Message } from '../src/domain/message.ts'
@@ -92,14 +92,17 @@ const userAt = (key: number, { plan, now }: { plan: Plan; now: number }): UserSt
   user.identities = 1
   const bucket = Math.floor(now / hourMs) - (key % 500)
   for (const leafId of plan.leaves.keys())
-    user.summaries.set(leafId, { buckets: [bucket, bucket - 7], counts: [1, 1] })
+    setSummary(user, leafId, { buckets: [bucket, bucket - 7], counts: [1, 1] })
   // Memberships and timer as the engine itself would have left them.
   assess(user, { audiences: plan.workspaces.get(1)?.audiences ?? [], at: now, whole: true })
   const stamp = { te: now, r: now, id: `00000000-0000-4000-8000-${String(key).padStart(12, '0')}` }
-  user.traits = new Map([
-    ['email', { value: `user-${key}@shop.example`, stamp }],
-    ['plan', { value: 'gold', stamp }],
-  ])
+  setTraits(
+    user,
+    new Map([
+      ['email', { value: `user-${key}@shop.example`, stamp }],
+      ['plan', { value: 'gold', stamp }],
+    ]),
+  )
   return user
 }
 

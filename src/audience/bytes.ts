@@ -5,13 +5,17 @@ export type ByteWriter = {
   text(value: string): void
   /** To the end of what is packed. */
   rest(value: string): void
-  bytes(value: Uint8Array): void
-  take(): Buffer
+  /** Bytes of something packed before, as they are. */
+  packed(value: string, from: number, until: number): void
+  /** How much was written. */
+  length(): number
+  /** What was written, as a string of bytes; the next user starts anew. */
+  take(): string
 }
 
 const startBytes = 65_536
 
-/** One scratch buffer, reused for every user; `take` copies out what was written. */
+/** One scratch buffer, reused for every user. */
 export const byteWriter = (): ByteWriter => {
   let bytes = Buffer.allocUnsafe(startBytes)
   let at = 0
@@ -41,13 +45,13 @@ export const byteWriter = (): ByteWriter => {
       rest(value)
     },
     rest,
-    bytes: (value) => {
-      room(value.length)
-      bytes.set(value, at)
-      at += value.length
+    packed: (value, from, until) => {
+      room(until - from)
+      for (let index = from; index < until; index++) bytes[at++] = value.charCodeAt(index)
     },
+    length: () => at,
     take: () => {
-      const taken = Buffer.from(bytes.subarray(0, at))
+      const taken = bytes.toString('latin1', 0, at)
       at = 0
       return taken
     },
@@ -58,7 +62,6 @@ export type ByteReader = {
   varint(): number
   text(): string
   rest(): string
-  restBytes(): Buffer
 }
 
 export const byteReader = (bytes: Buffer): ByteReader => {
@@ -83,6 +86,42 @@ export const byteReader = (bytes: Buffer): ByteReader => {
       return text
     },
     rest: () => bytes.toString('utf8', at),
-    restBytes: () => bytes.subarray(at),
+  }
+}
+
+export type PackedReader = {
+  open(packed: string, at: number): void
+  varint(): number
+  /** So many varints. */
+  skip(count: number): void
+  at(): number
+}
+
+/** Over strings of bytes; one reader for all, opened anew for each. */
+export const packedReader = (): PackedReader => {
+  let packed = ''
+  let at = 0
+  const next = (): number => {
+    if (at >= packed.length) throw new RangeError('a packed user ends early')
+    return packed.charCodeAt(at++)
+  }
+  return {
+    open: (text, from) => {
+      packed = text
+      at = from
+    },
+    varint: () => {
+      let byte = next()
+      let value = byte & 0x7f
+      for (let scale = 0x80; byte >= 0x80; scale *= 0x80) {
+        byte = next()
+        value += (byte & 0x7f) * scale
+      }
+      return value
+    },
+    skip: (count) => {
+      for (let left = count; left > 0; ) if (next() < 0x80) left--
+    },
+    at: () => at,
   }
 }

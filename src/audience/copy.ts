@@ -6,7 +6,8 @@ export type UserRow = {
   readonly workspaceId: number
   readonly ver: number
   readonly userId: string | null
-  readonly st: Uint8Array
+  /** A string of bytes. */
+  readonly st: string
   /** Epoch ms; `Infinity` is null. */
   readonly due: number
   readonly mergedInto: number | null
@@ -21,7 +22,7 @@ const fixedBytes = 2 + fields * 4 + 8 + 2 + 4 + 8 + 8 + 8
 const epochMs = Date.UTC(2000, 0, 1)
 const chunkBytes = 262_144
 
-export function* copyRows(rows: readonly UserRow[]): Generator<Buffer> {
+export function* copyRows(rows: Iterable<UserRow>): Generator<Buffer> {
   let chunk = Buffer.allocUnsafe(chunkBytes)
   let at = header.copy(chunk)
   for (const row of rows) {
@@ -45,8 +46,7 @@ const writeRow = (to: Buffer, row: UserRow, start: number): number => {
   at = int8(to, row.ver, at)
   at = text(to, row.userId, at)
   at = to.writeInt32BE(row.st.length, at)
-  to.set(row.st, at)
-  at += row.st.length
+  at += to.write(row.st, at, 'latin1')
   at = int8(to, Number.isFinite(row.due) ? (row.due - epochMs) * 1_000 : null, at)
   return int8(to, row.mergedInto, at)
 }

@@ -1,43 +1,45 @@
 // The binary form of a user's state in ustate.st: typically a few hundred bytes, far below 2 kB.
-import type { Json } from '../domain/message.ts'
 import type { CountSummary } from '../domain/summary.ts'
-import type { Stamp, Trait, Traits } from '../domain/traits.ts'
-import { type ByteReader, type ByteWriter, byteReader, byteWriter } from './bytes.ts'
-import type { PackedTraits, UserState } from './state.ts'
+import type { Stamp, Traits } from '../domain/traits.ts'
+import { type ByteWriter, byteWriter, packedReader } from './bytes.ts'
+import type { UserState } from './state.ts'
+import { skipSummary } from './unpack.ts'
 
 const format = 1
 
 type Known = { leaf(id: number): boolean; audience(id: number): boolean }
 
 const writer = byteWriter()
+const reader = packedReader()
 
-/** Leaves and audiences that are no longer known are left out: this is how dropped ones go away. */
 export const packUser = (user: UserState, known: Known): Buffer => {
+  repack(user, known)
+  return Buffer.from(user.packed, 'latin1')
+}
+
+/**
+ * Makes `packed` say all that the user is. Leaves and audiences that are no longer known are left out:
+ * this is how dropped ones go away.
+ */
+export const repack = (user: UserState, known: Known): void => {
   writer.varint(format)
   writer.varint(user.merges)
   writer.varint(user.identities)
   packAscending(
     writer,
-    user.members.filter((id) => known.audience(id)),
+    user.members.every(known.audience) ? user.members : user.members.filter(known.audience),
   )
-  packSummaries(writer, summariesToPack(user.summaries, known))
-  if ('packed' in user.traits) writer.bytes(user.traits.packed)
+  const summariesAt = writer.length()
+  packSummaries(writer, user, known)
+  const traitsAt = writer.length()
+  if (user.traits === null) writer.packed(user.packed, user.traitsAt, user.packed.length)
   else packTraits(writer, user.traits)
-  return writer.take()
-}
-
-/** Ascending by id; they nearly always are already, and all known. */
-const summariesToPack = (
-  summaries: UserState['summaries'],
-  known: Known,
-): ReadonlyMap<number, CountSummary> => {
-  let last = 0
-  for (const id of summaries.keys()) {
-    if (id < last || !known.leaf(id))
-      return new Map([...summaries].filter(([kept]) => known.leaf(kept)).sort(([l], [r]) => l - r))
-    last = id
-  }
-  return summaries
+  user.packed = writer.take()
+  user.summariesAt = summariesAt
+  user.traitsAt = traitsAt
+  user.folded = null
+  user.traits = null
+  user.values = null
 }
 
 const packAscending = (to: ByteWriter, ids: readonly number[]): void => {
@@ -49,21 +51,45 @@ const packAscending = (to: ByteWriter, ids: readonly number[]): void => {
   }
 }
 
-const packSummaries = (to: ByteWriter, entries: ReadonlyMap<number, CountSummary>): void => {
-  to.varint(entries.size)
-  let lastId = 0
-  for (const [id, { buckets, counts }] of entries) {
-    to.varint(id - lastId)
-    lastId = id
-    to.varint(buckets.length)
-    let newer = buckets[0] ?? 0
-    to.varint(newer)
-    for (let at = 0; at < buckets.length; at++) {
-      const bucket = buckets[at] as number
-      if (at > 0) to.varint(newer - bucket)
-      to.varint(counts[at] as number)
-      newer = bucket
-    }
+/** Where a summary stands in the packed form; before its start for one that was folded since. */
+type Place = { readonly id: number; readonly from: number; readonly until: number }
+
+/** Ascending by id; what was not folded is copied as it stands. */
+const packSummaries = (to: ByteWriter, user: UserState, known: Known): void => {
+  const { packed, folded } = user
+  const places: Place[] = []
+  reader.open(packed, user.summariesAt)
+  let stored = 0
+  for (let left = reader.varint(); left > 0; left--) {
+    stored += reader.varint()
+    const from = reader.at()
+    skipSummary(reader)
+    if (known.leaf(stored) && folded?.has(stored) !== true)
+      places.push({ id: stored, from, until: reader.at() })
+  }
+  if (folded !== null) {
+    for (const id of folded.keys()) if (known.leaf(id)) places.push({ id, from: -1, until: -1 })
+    places.sort((left, right) => left.id - right.id)
+  }
+  to.varint(places.length)
+  let last = 0
+  for (const { id, from, until } of places) {
+    to.varint(id - last)
+    last = id
+    if (from >= 0) to.packed(packed, from, until)
+    else packSummary(to, folded?.get(id) as CountSummary)
+  }
+}
+
+const packSummary = (to: ByteWriter, { buckets, counts }: CountSummary): void => {
+  to.varint(buckets.length)
+  let newer = buckets[0] ?? 0
+  to.varint(newer)
+  for (let at = 0; at < buckets.length; at++) {
+    const bucket = buckets[at] as number
+    if (at > 0) to.varint(newer - bucket)
+    to.varint(counts[at] as number)
+    newer = bucket
   }
 }
 
@@ -94,65 +120,40 @@ export type PackedUser = {
   readonly st: Buffer
 }
 
-export const unpackUser = ({ st, ...row }: PackedUser): UserState => {
-  const from = byteReader(st)
-  if (from.varint() !== format) throw new RangeError('a packed user has an unknown format')
-  return {
-    ...row,
-    merges: from.varint(),
-    identities: from.varint(),
-    members: unpackAscending(from),
-    summaries: unpackSummaries(from),
-    traits: packedTraits(from.restBytes()),
-    values: null,
-    packedBytes: st.length,
-  }
-}
+export const unpackUser = ({ st, ...row }: PackedUser): UserState =>
+  unpackText(row, st.toString('latin1'))
 
-const unpackAscending = (from: ByteReader): readonly number[] => {
-  const ids: number[] = []
+/** Of the packed form as a string of bytes; all of its summaries are walked, so a cut one is refused. */
+export const unpackText = (row: Omit<PackedUser, 'st'>, packed: string): UserState => {
+  reader.open(packed, 0)
+  if (reader.varint() !== format) throw new RangeError('a packed user has an unknown format')
+  const merges = reader.varint()
+  const identities = reader.varint()
+  const members: number[] = []
   let last = 0
-  for (let left = from.varint(); left > 0; left--) {
-    last += from.varint()
-    ids.push(last)
+  for (let left = reader.varint(); left > 0; left--) {
+    last += reader.varint()
+    members.push(last)
   }
-  return ids
-}
-
-const unpackSummaries = (from: ByteReader): Map<number, CountSummary> => {
-  const summaries = new Map<number, CountSummary>()
-  let id = 0
-  for (let left = from.varint(); left > 0; left--) {
-    id += from.varint()
-    const length = from.varint()
-    let bucket = from.varint()
-    const [buckets, counts]: [number[], number[]] = [[], []]
-    for (let at = 0; at < length; at++) {
-      if (at > 0) bucket -= from.varint()
-      buckets.push(bucket)
-      counts.push(from.varint())
-    }
-    summaries.set(id, { buckets, counts })
+  const summariesAt = reader.at()
+  for (let left = reader.varint(); left > 0; left--) {
+    reader.skip(1)
+    skipSummary(reader)
   }
-  return summaries
-}
-
-const packedTraits = (packed: Buffer): PackedTraits => ({
-  packed,
-  unpack: () => unpackTraits(byteReader(packed)),
-})
-
-const unpackTraits = (from: ByteReader): Traits => {
-  const stamps: Stamp[] = []
-  for (let left = from.varint(); left > 0; left--)
-    stamps.push({ te: from.varint(), r: from.varint(), id: from.text() })
-  const traits = new Map<string, Trait>()
-  if (stamps.length === 0) return traits
-  const flat = JSON.parse(from.rest()) as Json[]
-  for (let at = 0; at < flat.length; at += 3)
-    traits.set(flat[at] as string, {
-      value: flat[at + 1] as Json,
-      stamp: stamps[flat[at + 2] as number] as Stamp,
-    })
-  return traits
+  return {
+    key: row.key,
+    workspaceId: row.workspaceId,
+    ver: row.ver,
+    userId: row.userId,
+    merges,
+    identities,
+    members,
+    packed,
+    summariesAt,
+    traitsAt: reader.at(),
+    folded: null,
+    traits: null,
+    values: null,
+    due: row.due,
+  }
 }

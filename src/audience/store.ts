@@ -2,7 +2,7 @@
 import type { Connection, Sql } from '../postgres/sql.ts'
 import type { Flip } from './assess.ts'
 import { copyRows, type UserRow } from './copy.ts'
-import { packUser } from './pack.ts'
+import { repack } from './pack.ts'
 import { knownTo, type Plan } from './plan.ts'
 import { shards, type UserState } from './state.ts'
 
@@ -108,30 +108,30 @@ export const saveUsers = async (
   users: readonly UserState[],
   plan: Plan,
 ): Promise<void> => {
+  if (users.length > 0) await saveRows(tx, packedRows(users, plan))
+}
+
+/** One by one as COPY takes them. */
+function* packedRows(users: readonly UserState[], plan: Plan): Generator<UserRow> {
   const known = knownTo(plan)
-  await saveRows(
-    tx,
-    users.map((user) => {
-      const st = packUser(user, known)
-      user.ver += 1
-      user.packedBytes = st.length
-      return {
-        key: user.key,
-        shard: user.key % shards,
-        workspaceId: user.workspaceId,
-        ver: user.ver,
-        userId: user.userId,
-        st,
-        due: user.due,
-        mergedInto: null,
-      }
-    }),
-  )
+  for (const user of users) {
+    repack(user, known)
+    user.ver += 1
+    yield {
+      key: user.key,
+      shard: user.key % shards,
+      workspaceId: user.workspaceId,
+      ver: user.ver,
+      userId: user.userId,
+      st: user.packed,
+      due: user.due,
+      mergedInto: null,
+    }
+  }
 }
 
 /** COPY into a session table, then one upsert: the fastest of the ways tried, at any row width. */
-export const saveRows = async (tx: Connection, rows: readonly UserRow[]): Promise<void> => {
-  if (rows.length === 0) return
+export const saveRows = async (tx: Connection, rows: Iterable<UserRow>): Promise<void> => {
   await tx.copyIn('copy ustate_in from stdin (format binary)', copyRows(rows))
   await tx.query(
     `insert into ustate select * from ustate_in

@@ -10,6 +10,8 @@ export type Identity = {
   readonly workspaceId: number
   readonly kind: IdentityKind
   readonly value: string
+  /** All of the above, for maps: made once, because folding looks it up many times. */
+  readonly text: string
 }
 
 /** What a call says of who did it. `subject` is whose call it is. */
@@ -42,7 +44,7 @@ type Call = Pick<Message, 'type' | 'workspaceId' | 'userId' | 'anonymousId' | 'p
 export const whoOf = (call: Call): Who => {
   const { workspaceId } = call
   const named = (kind: IdentityKind, value: string | null): Identity | null =>
-    value === null || isBlocked(value) ? null : { workspaceId, kind, value }
+    value === null || isBlocked(value) ? null : identityOf(workspaceId, kind, value)
   const user = named('user', call.userId)
   const anonymous = named('anonymous', call.anonymousId)
   const subject = user ?? anonymous
@@ -58,5 +60,9 @@ export const whoOf = (call: Call): Who => {
   return { type: 'one', subject }
 }
 
-export const identityText = ({ workspaceId, kind, value }: Identity): string =>
-  `${workspaceId}:${identityKinds[kind]}:${value}`
+const identityOf = (workspaceId: number, kind: IdentityKind, value: string): Identity => ({
+  workspaceId,
+  kind,
+  value,
+  text: `${workspaceId}:${identityKinds[kind]}:${value}`,
+})

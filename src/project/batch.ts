@@ -3,7 +3,7 @@ import { unpackUser } from '../audience/pack.ts'
 import { loadPlan, type Plan, planVersion } from '../audience/plan.ts'
 import type { UserState } from '../audience/state.ts'
 import { lockUsers, prepareSession, readUsers, saveFlips, saveUsers } from '../audience/store.ts'
-import { type Identity, identityText } from '../domain/identity.ts'
+import type { Identity } from '../domain/identity.ts'
 import { saveVerdicts, type Verdict } from '../duplicate/duplicates.ts'
 import { Fault } from '../fault.ts'
 import { movePositions } from '../postgres/position.ts'
@@ -25,7 +25,7 @@ import {
 export type Desk = {
   readonly pool: Pool
   readonly users: BoundedMap<number, UserState>
-  /** By identityText. Only what is stored; whether it still holds shows when the user is locked. */
+  /** By the identity’s text. Only what is stored; whether it still holds shows when the user is locked. */
   readonly identities: BoundedMap<string, number>
   /** From a user merged away to the one it became. */
   readonly merged: BoundedMap<number, number>
@@ -55,7 +55,7 @@ export const prepareBatch = async (
   const calls = pieces.map((piece) => piece.calls.map(({ message }) => readCall(message, plan)))
   const asked = new Map<string, Identity>()
   for (const { who } of calls.flat())
-    for (const identity of identitiesOf(who)) asked.set(identityText(identity), identity)
+    for (const identity of identitiesOf(who)) asked.set(identity.text, identity)
   const known = new Map<string, number>()
   const missing: [string, Identity][] = []
   for (const [text, identity] of asked) {

@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { assess, type Flip } from '../audience/assess.ts'
 import { keepOf, type Plan, type PlannedAudience } from '../audience/plan.ts'
-import { setTraits, traitsOf, type UserState } from '../audience/state.ts'
+import { setSummary, setTraits, summaryOf, traitsOf, type UserState } from '../audience/state.ts'
 import { emptyCount, foldCount } from '../domain/summary.ts'
 import { writeTraits } from '../domain/traits.ts'
 import { bucketOf } from '../domain/window.ts'
@@ -69,10 +69,10 @@ type Fold = { readonly plan: Plan; readonly looks: Map<UserState, Set<PlannedAud
 const foldCall = (call: Call, touched: Touched, { plan, looks }: Fold): void => {
   const { user } = touched
   for (const leaf of call.leaves) {
-    const held = user.summaries.get(leaf.id) ?? emptyCount
+    const held = summaryOf(user, leaf.id) ?? emptyCount
     const summary = foldCount(held, bucketOf(leaf.window, call.te), leaf.keep)
     if (summary === held) continue
-    user.summaries.set(leaf.id, summary)
+    setSummary(user, leaf.id, summary)
     touched.changed = true
     toLook(looks, user, leaf.audiences)
   }

@@ -1,9 +1,9 @@
 // Folding history into a build's new leaves: what stands in the log before the fence, once, in chunks.
 import { unpackUser } from '../audience/pack.ts'
 import { loadPlan, type Plan, type PlannedLeaf } from '../audience/plan.ts'
-import type { UserState } from '../audience/state.ts'
+import { setSummary, summaryOf, type UserState } from '../audience/state.ts'
 import { lockUsers, prepareSession, saveUsers } from '../audience/store.ts'
-import { type Identity, identityText, whoOf } from '../domain/identity.ts'
+import { type Identity, whoOf } from '../domain/identity.ts'
 import type { Message } from '../domain/message.ts'
 import { emptyCount, foldCount } from '../domain/summary.ts'
 import { bucketOf, effectiveTime } from '../domain/window.ts'
@@ -113,7 +113,7 @@ const writeChunk = async (tx: Connection, chunk: Chunk, verdict: Verdict): Promi
   const users = await lockSubjects(tx, facts)
   const changed = new Set<UserState>()
   for (const { subject, te, leaves } of facts) {
-    const user = users.get(identityText(subject))
+    const user = users.get(subject.text)
     // Nobody any more: erased since.
     if (user === undefined) continue
     for (const leaf of leaves) if (foldLeaf(user, leaf, te)) changed.add(user)
@@ -140,18 +140,19 @@ const factOf = (message: Message, { plan, build }: Under): readonly Fact[] => {
 }
 
 const foldLeaf = (user: UserState, leaf: PlannedLeaf, te: number): boolean => {
-  const held = user.summaries.get(leaf.id) ?? emptyCount
+  const held = summaryOf(user, leaf.id) ?? emptyCount
   const summary = foldCount(held, bucketOf(leaf.window, te), leaf.keep)
-  user.summaries.set(leaf.id, summary)
-  return summary !== held
+  if (summary === held) return false
+  setSummary(user, leaf.id, summary)
+  return true
 }
 
-/** By identityText. Whoever merged between the two statements is found again by trying anew. */
+/** By the identity’s text. Whoever merged between the two statements is found again by trying anew. */
 const lockSubjects = async (
   tx: Connection,
   facts: readonly Fact[],
 ): Promise<ReadonlyMap<string, UserState>> => {
-  const subjects = new Map(facts.map(({ subject }) => [identityText(subject), subject]))
+  const subjects = new Map(facts.map(({ subject }) => [subject.text, subject]))
   for (;;) {
     const keys = await findIdentities(tx, [...subjects.values()])
     const wanted = [...new Set(keys)]

@@ -1,7 +1,7 @@
 // Who is who while a batch is folded: resolves identities to users, and makes, links and merges users.
 import type { Flip } from '../audience/assess.ts'
 import { absorb, newUser, type UserState } from '../audience/state.ts'
-import { type Identity, identityLimits, identityText, type Who } from '../domain/identity.ts'
+import { type Identity, identityLimits, type Who } from '../domain/identity.ts'
 
 export type Touched = {
   readonly user: UserState
@@ -37,7 +37,7 @@ export type People = {
 }
 
 type Options = {
-  /** By identityText: those stored. */
+  /** By the identity’s text: those stored. */
   readonly known: ReadonlyMap<string, number>
   /** Every user of `known`, locked. */
   readonly users: ReadonlyMap<number, UserState>
@@ -66,7 +66,7 @@ export const openPeople = ({ known, users, newKey, keepOf }: Options): People =>
     return first
   }
   const find = (identity: Identity): Touched | null => {
-    const text = identityText(identity)
+    const text = identity.text
     const key = fresh.get(text)?.key ?? known.get(text)
     if (key === undefined) return null
     const now = survivor(key)
@@ -74,7 +74,7 @@ export const openPeople = ({ known, users, newKey, keepOf }: Options): People =>
     return held ?? touch(users.get(now) as UserState)
   }
   const link = (identity: Identity, to: Touched): Touched => {
-    fresh.set(identityText(identity), { identity, key: to.user.key })
+    fresh.set(identity.text, { identity, key: to.user.key })
     to.user.identities += 1
     to.changed = true
     if (identity.kind === 'user' && to.user.userId === null) {

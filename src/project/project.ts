@@ -88,7 +88,7 @@ const openDesk = async (pool: Pool, limits: ProjectLimits): Promise<Desk> => ({
   pool,
   users: boundedMap<number, UserState>({
     bytesMax: limits.userCacheBytesMax,
-    bytesOf: (_, user) => decodedBytes + user.packedBytes * decodedFactor,
+    bytesOf: (_, user) => userBytes + user.packed.length + user.members.length * 8,
   }),
   identities: boundedMap<string, number>({
     bytesMax: limits.identityCacheBytesMax,
@@ -104,7 +104,6 @@ const openDesk = async (pool: Pool, limits: ProjectLimits): Promise<Desk> => ({
   folded: 0,
 })
 
-/** A decoded user on the heap, as measured: the object, and about so many times its packed bytes. */
-const decodedBytes = 600
-const decodedFactor = 8
+/** A user on the heap besides the packed bytes and the members: objects and the map's slot. */
+const userBytes = 400
 const entryBytes = 120

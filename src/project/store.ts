@@ -91,7 +91,7 @@ const tombstone = ({ user, into }: { readonly user: UserState; readonly into: nu
   workspaceId: user.workspaceId,
   ver: user.ver + 1,
   userId: null,
-  st: new Uint8Array(),
+  st: '',
   due: Number.POSITIVE_INFINITY,
   mergedInto: into,
 })

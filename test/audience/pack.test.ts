@@ -1,7 +1,16 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { packUser, unpackUser } from '../../src/audience/pack.ts'
-import { absorb, newUser, setTraits, traitsOf, type UserState } from '../../src/audience/state.ts'
+import {
+  absorb,
+  newUser,
+  setSummary,
+  setTraits,
+  summariesOf,
+  summaryOf,
+  traitsOf,
+  type UserState,
+} from '../../src/audience/state.ts'
 import { foldCount } from '../../src/domain/summary.ts'
 import { writeTraits } from '../../src/domain/traits.ts'
 
@@ -15,16 +24,21 @@ const repacked = (user: UserState, known = everything): UserState => {
 const events = fc.array(fc.tuple(fc.integer({ min: 1, max: 40 }), fc.nat(2_000_000_000)))
 const traits = fc.array(fc.tuple(fc.string({ unit: 'grapheme' }), fc.jsonValue(), fc.nat()))
 
+const fold = (user: UserState, folded: readonly [number, number][]) => {
+  for (const [leafId, bucket] of folded)
+    setSummary(
+      user,
+      leafId,
+      foldCount(summaryOf(user, leafId) ?? { buckets: [], counts: [] }, bucket, 3),
+    )
+  return user
+}
+
 const userOf = (
   folded: readonly [number, number][],
   written: readonly [string, unknown, number][],
 ) => {
-  const user = newUser(7, 1)
-  for (const [leafId, bucket] of folded)
-    user.summaries.set(
-      leafId,
-      foldCount(user.summaries.get(leafId) ?? { buckets: [], counts: [] }, bucket, 3),
-    )
+  const user = fold(newUser(7, 1), folded)
   for (const [key, value, te] of written)
     setTraits(
       user,
@@ -40,11 +54,25 @@ test('a user comes back from the packed form as they went in', () => {
       user.members = [3, 700, 70_000]
       user.merges = 2
       user.identities = 300
+      const before = { summaries: summariesOf(user), traits: [...traitsOf(user)] }
       const back = repacked(user)
-      expect(back.summaries).toEqual(user.summaries)
-      expect([...traitsOf(back)]).toEqual(JSON.parse(JSON.stringify([...traitsOf(user)])))
+      expect(summariesOf(back)).toEqual(before.summaries)
+      for (const [leafId, summary] of before.summaries)
+        expect(summaryOf(back, leafId)).toEqual(summary)
+      expect([...traitsOf(back)]).toEqual(JSON.parse(JSON.stringify(before.traits)))
       expect(back).toMatchObject({ members: user.members, merges: 2, identities: 300 })
       expect(packUser(repacked(user), everything)).toEqual(packUser(user, everything))
+    }),
+  )
+})
+
+test('a user packed in between is the user who never was', () => {
+  fc.assert(
+    fc.property(events, events, traits, (before, after, written) => {
+      const user = fold(repacked(userOf(before, written)), after)
+      const whole = userOf([...before, ...after], written)
+      expect(summariesOf(user)).toEqual(summariesOf(whole))
+      expect(packUser(user, everything)).toEqual(packUser(whole, everything))
     }),
   )
 })
@@ -60,7 +88,7 @@ test('what is no longer known is left out', () => {
   )
   user.members = [1, 2, 3]
   const back = repacked(user, { leaf: (id) => id !== 2, audience: (id) => id === 3 })
-  expect([[...back.summaries.keys()], back.members]).toEqual([[1, 3], [3]])
+  expect([[...summariesOf(back).keys()], back.members]).toEqual([[1, 3], [3]])
 })
 
 test('a user of 40 leaves and a dozen traits takes less than 2 kB', () => {
@@ -82,9 +110,7 @@ test('absorbing gives what one user with all events would have', () => {
     fc.property(events, events, (left, right) => {
       const survivor = userOf(left, [])
       absorb(survivor, userOf(right, []), () => 3)
-      expect(survivor.summaries.size === 0 ? [] : [...survivor.summaries].sort()).toEqual(
-        [...userOf([...left, ...right], []).summaries].sort(),
-      )
+      expect(summariesOf(survivor)).toEqual(summariesOf(userOf([...left, ...right], [])))
     }),
   )
 })
