@@ -1,11 +1,13 @@
 // The appender on Kafka: group commit with one request in flight, and a fresh producer after any failure.
 // kafkajs reuses a sequence number after a failed send, and the broker answers "duplicate, success"
 // for a batch it never wrote: a producer that failed once must not send again (docs/adr/0006).
+import { setTimeout as sleep } from 'node:timers/promises'
 import { partitionOf } from '../domain/partition.ts'
 import { Fault } from '../fault.ts'
 import { type KafkaConnection, topicName, unavailable } from './kafka-client.ts'
 import { type DisposableProducer, openProducer, type Sending } from './kafka-producer.ts'
-import type { Appender, At, Entry, Topic } from './log.ts'
+import { type Appender, type At, type Entry, placeOf, type Topic } from './log.ts'
+import { within } from './within.ts'
 
 export type AppendLimits = {
   /** Bytes of keys and values appended and not yet answered. */
@@ -69,7 +71,7 @@ export const kafkaAppender = (options: Options): Appender => {
         producer?.discard()
         producer = null
         options.logger.warn({ error, failures, waiting: line.size() }, 'producer.discarded')
-        await pause(Math.min(50 * 2 ** failures, 500))
+        await sleep(Math.min(50 * 2 ** failures, 500))
       }
     }
     // In the same turn as the look at the line: an append that comes later starts the pump again.
@@ -97,8 +99,6 @@ export const kafkaAppender = (options: Options): Appender => {
     },
   }
 }
-
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 const messageOf = (options: Options, topic: Topic, { key, value }: Entry): Sending => ({
   topic: topicName(options, topic),
@@ -186,8 +186,6 @@ const gather = (line: Line, limits: AppendLimits): readonly Given[] => {
   return part
 }
 
-const placeOf = ({ topic, partition }: Sending) => `${topic}/${partition}`
-
 type SendingPart = {
   readonly producer: DisposableProducer
   readonly part: readonly Given[]
@@ -198,7 +196,7 @@ type SendingPart = {
 const sendPart = async ({ producer, part, line, sendMs }: SendingPart) => {
   try {
     const sending = producer.send(part.map(({ message }) => message))
-    const next = new Map(await within(sending, sendMs))
+    const next = new Map(await within(sendMs, 'the request to Kafka', sending))
     for (const { message, waiting } of part) {
       const place = placeOf(message)
       const offset = next.get(place) as bigint
@@ -212,9 +210,3 @@ const sendPart = async ({ producer, part, line, sendMs }: SendingPart) => {
     throw error
   }
 }
-
-const within = <T>(promise: Promise<T>, ms: number): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms)
-    promise.then(resolve, reject).finally(() => clearTimeout(timer))
-  })

@@ -4,9 +4,9 @@ import { type AdminCalls, type KafkaConnection, topicName } from './kafka-client
 import type { Committing } from './kafka-commit.ts'
 import type { GroupTiming } from './kafka-consumer.ts'
 import type { Assigned } from './kafka-session.ts'
-import { gap, openSlot, type Place, type Slot, type SlotDeps } from './kafka-slot.ts'
+import { gap, openSlot, type Slot, type SlotDeps } from './kafka-slot.ts'
 import { type Bounds, boundsOf, committedOf } from './kafka-topics.ts'
-import type { Group, Lease, Reader, Topic } from './log.ts'
+import { type Group, type Lease, type Place, placeOf, type Reader, type Topic } from './log.ts'
 
 export type Joining = {
   readonly connection: KafkaConnection
@@ -66,7 +66,7 @@ export const openAssignment = (deps: Deps): Assignment => {
         place: each,
         share,
         lost,
-        earlier: handling.get(keyOf(each)) ?? Promise.resolve(),
+        earlier: handling.get(placeOf(each)) ?? Promise.resolve(),
         commit: (next: bigint) => deps.commit({ ...each, next, lost }),
       })
       begin({ joining, generation, places, slotDeps }).catch((error: unknown) => {
@@ -75,7 +75,7 @@ export const openAssignment = (deps: Deps): Assignment => {
     },
     slot: (assigned) => {
       const known = place(assigned)
-      return known === null ? undefined : generation.slots.get(keyOf(known))
+      return known === null ? undefined : generation.slots.get(placeOf(known))
     },
     drain: async () => {
       draining = true
@@ -83,8 +83,6 @@ export const openAssignment = (deps: Deps): Assignment => {
     },
   }
 }
-
-const keyOf = ({ topic, partition }: Place) => `${topic}/${partition}`
 
 type Beginning = {
   readonly joining: Joining
@@ -106,7 +104,7 @@ const begin = async ({ joining, generation, places, slotDeps }: Beginning) => {
     const committed =
       facts.committed.get(topicName(joining.connection, place.topic))?.[place.partition] ?? null
     const slot = openSlot({ ...slotDeps(place), committed })
-    generation.slots.set(keyOf(place), slot)
+    generation.slots.set(placeOf(place), slot)
     const reader = await joining.gained(slot.lease)
     if (lost.aborted) return
     await checkRange(joining, { place, from: reader.from, bounds: facts.bounds.get(place.topic) })

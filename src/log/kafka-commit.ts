@@ -1,9 +1,8 @@
 // Commits of a Kafka membership: one request in flight, waiting ones gathered into the next.
-import type { Topic } from './log.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Place, placeOf } from './log.ts'
 
-export type Committing = {
-  readonly topic: Topic
-  readonly partition: number
+export type Committing = Place & {
   readonly next: bigint
   readonly lost: AbortSignal
 }
@@ -38,7 +37,7 @@ export const gatherCommits = (send: (latest: readonly Committing[]) => Promise<v
       } catch {
         // Whether to go on is the lease's word: it ends when the session does.
         waiting = [...part, ...waiting]
-        await new Promise((resolve) => setTimeout(resolve, retryMs))
+        await sleep(retryMs)
       }
     }
     flushing = null
@@ -56,5 +55,5 @@ export const gatherCommits = (send: (latest: readonly Committing[]) => Promise<v
 }
 
 const latestOf = (part: readonly Waiting[]): readonly Committing[] => [
-  ...new Map(part.map((one) => [`${one.topic}/${one.partition}`, one])).values(),
+  ...new Map(part.map((one) => [placeOf(one), one])).values(),
 ]

@@ -2,8 +2,8 @@
 import type { Consumer, EachBatchPayload, ISocketFactory } from 'kafkajs'
 import { type KafkaConnection, openClient, topicName } from './kafka-client.ts'
 import type { Committing } from './kafka-commit.ts'
-import type { Fetched, Place } from './kafka-slot.ts'
-import type { Group } from './log.ts'
+import type { Fetched } from './kafka-slot.ts'
+import type { Group, Place } from './log.ts'
 
 export type GroupTiming = {
   /** How long a silent member keeps its partitions. */

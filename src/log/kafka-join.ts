@@ -1,5 +1,6 @@
 // Following topics in a Kafka group: kafkajs's consumer, made to keep the promises of the log port.
 // Each rule in these files answers one of its traps, and each trap has a test (docs/adr/0006).
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Consumer, EachBatchPayload } from 'kafkajs'
 import { type Joining, openAssignment } from './kafka-assignment.ts'
 import { killableSockets, topicName, unavailable } from './kafka-client.ts'
@@ -25,7 +26,7 @@ export const joinGroup = (joining: Joining): Membership => {
     ending ??= (async () => {
       session.close()
       assignment.lose()
-      await Promise.race([goodbye(consumer), pause(goodbyeMs)])
+      await Promise.race([goodbye(consumer), sleep(goodbyeMs)])
       sockets.kill()
       finish()
     })()
@@ -70,8 +71,6 @@ export const joinGroup = (joining: Joining): Membership => {
     },
   }
 }
-
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 const goodbye = async (consumer: Consumer) => {
   try {

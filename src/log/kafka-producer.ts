@@ -2,6 +2,7 @@
 import { CompressionTypes, type Message, type Producer } from 'kafkajs'
 import { Fault } from '../fault.ts'
 import { type KafkaConnection, killableSockets, openClient, unavailable } from './kafka-client.ts'
+import { placeOf } from './log.ts'
 
 export type Sending = {
   readonly topic: string
@@ -63,10 +64,11 @@ const send = async (producer: Producer, messages: readonly Sending[]) => {
   })
   const first = new Map<string, bigint>()
   for (const { topicName, partition, baseOffset } of answers)
-    if (baseOffset !== undefined) first.set(`${topicName}/${partition}`, BigInt(baseOffset))
+    if (baseOffset !== undefined)
+      first.set(placeOf({ topic: topicName, partition }), BigInt(baseOffset))
   // When a leader moves between its retries, kafkajs skips a partition and still resolves.
-  for (const { topic, partition } of messages)
-    if ((first.get(`${topic}/${partition}`) ?? -1n) < 0n)
-      throw new Fault('log_unavailable', `no answer for ${topic}/${partition}`, { retriable: true })
+  for (const place of messages.map(placeOf))
+    if ((first.get(place) ?? -1n) < 0n)
+      throw new Fault('log_unavailable', `no answer for ${place}`, { retriable: true })
   return first
 }

@@ -1,9 +1,7 @@
 // One partition that a Kafka membership holds: its lease, its reader, and the flow of batches to it.
 import { Fault } from '../fault.ts'
 import { type PartitionQueue, partitionQueue } from './kafka-queue.ts'
-import type { Batch, Lease, Reader, Topic } from './log.ts'
-
-export type Place = { readonly topic: Topic; readonly partition: number }
+import { type Batch, type Lease, type Place, placeOf, type Reader } from './log.ts'
 
 export type SlotDeps = {
   readonly place: Place
@@ -117,5 +115,5 @@ export const openSlot = (deps: SlotDeps): Slot => {
 export const gap = (place: Place, wanted: bigint, found: bigint): Fault =>
   new Fault(
     'log_gap',
-    `${place.topic}/${place.partition} was to be read from ${wanted}, but the log offers ${found}`,
+    `${placeOf(place)} was to be read from ${wanted}, but the log offers ${found}`,
   )

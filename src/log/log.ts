@@ -17,6 +17,13 @@
 
 export type Topic = 'calls' | 'calls.import' | 'outbound'
 
+/** One partition of one topic. */
+export type Place = { readonly topic: Topic; readonly partition: number }
+
+/** A place by name: what maps of places are keyed by. */
+export const placeOf = (place: { readonly topic: string; readonly partition: number }): string =>
+  `${place.topic}/${place.partition}`
+
 export type Entry = { readonly key: string; readonly value: Uint8Array }
 
 export type At = { readonly partition: number; readonly offset: bigint }

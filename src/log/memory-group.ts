@@ -1,6 +1,6 @@
 // Groups of the memory log: who holds which partition, and the loop that feeds each reader.
 import { Fault } from '../fault.ts'
-import type { Group, Lease, Membership, Reader, Topic } from './log.ts'
+import { type Group, type Lease, type Membership, placeOf, type Reader, type Topic } from './log.ts'
 import { batchFrom, type MemoryPartition } from './memory-partition.ts'
 
 type Topics = Readonly<Record<Topic, readonly MemoryPartition[]>>
@@ -75,8 +75,6 @@ export const joinGroup = (
   }
 }
 
-const placeOf = (topic: Topic, partition: number) => `${topic}/${partition}`
-
 /** Deals each topic's partitions out to its members in turn; who loses one learns it before who gains it. */
 const rebalance = (groups: Groups, state: GroupState) => {
   const owners = new Map<string, { member: Member; topic: Topic; partition: number }>()
@@ -85,7 +83,7 @@ const rebalance = (groups: Groups, state: GroupState) => {
     if (members.length === 0) continue
     for (const partition of groups.topics[topic].keys()) {
       const member = members[partition % members.length] as Member
-      owners.set(placeOf(topic, partition), { member, topic, partition })
+      owners.set(placeOf({ topic, partition }), { member, topic, partition })
     }
   }
   for (const member of state.members)
@@ -101,7 +99,7 @@ const rebalance = (groups: Groups, state: GroupState) => {
 type Gain = { readonly member: Member; readonly topic: Topic; readonly partition: number }
 
 const gain = (groups: Groups, state: GroupState, { member, topic, partition }: Gain) => {
-  const place = placeOf(topic, partition)
+  const place = placeOf({ topic, partition })
   const abort = new AbortController()
   const lease: Lease = {
     topic,

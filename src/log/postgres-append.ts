@@ -2,11 +2,12 @@
 import { Fault } from '../fault.ts'
 import { isReplayable, type Pool, type Sql } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
-import type { Appender, At, Entry, Topic } from './log.ts'
+import { type Appender, type At, type Entry, placeOf, type Topic } from './log.ts'
 import { type Partitions, partitionsOf } from './partitions.ts'
 import { type Packed, pack, type Slot, sizeOf } from './postgres-chunk.ts'
-import { openSession, type Session, within } from './postgres-session.ts'
+import { openSession, type Session } from './postgres-session.ts'
 import { type FirstOffset, openPartitions, storeChunks } from './postgres-store.ts'
+import { within } from './within.ts'
 
 export const appendLimits = {
   /** Bytes taken into one commit; a single larger append still goes, alone. */
@@ -165,10 +166,10 @@ const placesOf = (
   slots: readonly (readonly Slot[])[],
   firsts: readonly FirstOffset[],
 ): readonly (readonly At[])[] => {
-  const first = new Map(firsts.map((row) => [`${row.topic}/${row.partition}`, row.first]))
+  const first = new Map(firsts.map((row) => [placeOf(row), row.first]))
   return slots.map((append) =>
     append.map(({ topic, partition, index }) => {
-      const offset = first.get(`${topic}/${partition}`)
+      const offset = first.get(placeOf({ topic, partition }))
       if (offset === undefined) throw new Error(`${topic} has no partition ${partition}`)
       return { partition, offset: offset + BigInt(index) }
     }),

@@ -1,6 +1,6 @@
 // How entries lie in the chunks of the Postgres log: packed on append, unpacked on read. Pure.
 import { partitionOf } from '../domain/partition.ts'
-import type { Entry, Recorded, Topic } from './log.ts'
+import { type Entry, placeOf, type Recorded, type Topic } from './log.ts'
 
 /** Small enough that a reader with little memory can take one per partition at a time. */
 export const chunkBytesMax = 16_384
@@ -48,7 +48,7 @@ export const pack = (
   const slots = appends.map(({ topic, entries }) =>
     entries.map((entry): Slot => {
       const partition = partitionOf(entry.key, partitions[topic])
-      const place = `${topic}/${partition}`
+      const place = placeOf({ topic, partition })
       const bin = bins.get(place) ?? { topic, partition, entries: [] }
       bins.set(place, bin)
       return { topic, partition, index: bin.entries.push(entry) - 1 }

@@ -1,13 +1,14 @@
 // Feeds the readers of one membership: fetches for all that have room in one query, hands each
 // partition one batch at a time, keeps one more ready where memory allows.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { Fault } from '../fault.ts'
 import type { Pool } from '../postgres/sql.ts'
 import type { Batch, Lease, Reader } from './log.ts'
 import { chunkBytesMax } from './postgres-chunk.ts'
-import { pause, within } from './postgres-session.ts'
 import { type Cursor, type Fetched, fetchChunks } from './postgres-store.ts'
 import type { Signal } from './postgres-wake.ts'
+import { within } from './within.ts'
 
 /** A partition this member holds. */
 export type Held = {
@@ -74,7 +75,7 @@ const fetch = async ({ pool, logger }: FeedDeps, wanted: readonly Held[], bytesM
     // The heartbeat decides whether the leases still stand; reading just tries again.
     logger?.warn({ err: error }, 'log_fetch.failed')
     lookAgain(wanted)
-    await pause(fetchLimits.retryMs)
+    await sleep(fetchLimits.retryMs)
     return []
   }
 }

@@ -1,7 +1,7 @@
 // The SQL of the Postgres log's groups: members, their leases, what was committed.
 import type { Sql } from '../postgres/sql.ts'
-import type { Topic } from './log.ts'
-import type { OwnedPlace, Place } from './postgres-share.ts'
+import type { Place, Topic } from './log.ts'
+import type { OwnedPlace } from './postgres-share.ts'
 
 /** 'MEMB' read as a number: first half of the advisory lock that each member's session holds. */
 const memberClass = 1296387394

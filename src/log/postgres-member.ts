@@ -1,8 +1,9 @@
 // A member of a group on the Postgres log: beats, takes its fair share, gives back, and dies loudly.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { Fault } from '../fault.ts'
 import type { Pool } from '../postgres/sql.ts'
-import type { Group, Lease, Membership, Reader } from './log.ts'
+import { type Group, type Lease, type Membership, placeOf, type Reader } from './log.ts'
 import { feed, type Held, lookAgain } from './postgres-feed.ts'
 import {
   type Claimed,
@@ -12,9 +13,8 @@ import {
   notifyGroup,
 } from './postgres-group-store.ts'
 import { enter, leave, type Presence, tick } from './postgres-presence.ts'
-import { pause, within } from './postgres-session.ts'
-import type { Place } from './postgres-share.ts'
 import { signal, type Wakes } from './postgres-wake.ts'
+import { within } from './within.ts'
 
 export const memberLimits = {
   /** Looks at the group at least this often, and shows that it lives. */
@@ -53,8 +53,6 @@ type State = {
   phase: 'joined' | 'stopping' | 'gone'
   readonly die: (error: unknown) => void
 }
-
-const placeOf = ({ topic, partition }: Place) => `${topic}/${partition}`
 
 export const joinGroup = (
   deps: MemberDeps,
@@ -144,7 +142,7 @@ const live = async (state: State) => {
       const presence = state.presence
       state.presence = null
       void presence?.session.end()
-      await pause(deps.limits.retryMs)
+      await sleep(deps.limits.retryMs)
     }
   }
   const { presence } = state
@@ -260,7 +258,7 @@ const loseAll = (state: State) => {
 /** Lets the handle in hand finish, within reason, so that its work is not done twice. */
 const release = async (state: State, presence: Presence, each: Held) => {
   each.releasing = true
-  await Promise.race([each.handling, pause(state.deps.limits.releaseMs)])
+  await Promise.race([each.handling, sleep(state.deps.limits.releaseMs)])
   lose(state, each)
   const { pool } = state.deps
   const owning = { group: state.group.name, member: presence.member }

@@ -1,6 +1,6 @@
 // What a member shows of itself to its group, and what it sees of the others.
 import type { Pool } from '../postgres/sql.ts'
-import type { Group } from './log.ts'
+import { type Group, type Place, placeOf } from './log.ts'
 import {
   beat,
   type Claimed,
@@ -15,7 +15,7 @@ import {
   selectPlaces,
 } from './postgres-group-store.ts'
 import { openSession, type Session } from './postgres-session.ts'
-import { type Place, share } from './postgres-share.ts'
+import { share } from './postgres-share.ts'
 
 export type Presence = {
   readonly group: string
@@ -93,8 +93,6 @@ export const tick = (presence: Presence, look: Look): Promise<Sight> =>
     if (dead.length > 0 || strays.length > 0) await notifyGroup(connection, group)
     return { owned: new Set(owned.map(placeOf)), claimed, release }
   })
-
-const placeOf = ({ topic, partition }: Place) => `${topic}/${partition}`
 
 /**
  * The disconnected, and those whose beat has stood still too long. A look adds one beat at most: who

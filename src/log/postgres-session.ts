@@ -1,5 +1,4 @@
-// A connection of one's own for as long as it lives, and a limit on how long anything may take.
-import { Fault } from '../fault.ts'
+// A connection of one's own for as long as it lives.
 import type { Connection, Pool } from '../postgres/sql.ts'
 
 export type Session = {
@@ -24,21 +23,3 @@ export const openSession = (pool: Pool): Promise<Session> => {
     .catch((error: unknown) => opened.reject(error))
   return opened.promise
 }
-
-/** Rejects with `log_unavailable` when the work takes longer; the work itself goes on. */
-export const within = async <R>(ms: number, what: string, work: Promise<R>): Promise<R> => {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    const fail = () =>
-      reject(new Fault('log_unavailable', `${what} took longer than allowed`, { retriable: true }))
-    timer = setTimeout(fail, Math.max(0, ms))
-  })
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-    work.catch(() => undefined)
-  }
-}
-
-export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))

@@ -1,8 +1,6 @@
 // Which partitions a member of a group should take or give back: every member decides for itself,
 // and all come to the same shares. Pure.
-import type { Topic } from './log.ts'
-
-export type Place = { readonly topic: Topic; readonly partition: number }
+import type { Place, Topic } from './log.ts'
 
 export type OwnedPlace = Place & { readonly owner: number | null }
 
