@@ -1,5 +1,4 @@
 // Everything an operator can set, read from the environment once; all problems are reported at once.
-
 import { type Static, type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { regions } from './domain/configuration.ts'

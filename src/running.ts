@@ -1,4 +1,4 @@
-// What every stage returns when it starts.
+// What every stage is given and gives back: the clock it goes by, and how it is stopped.
 
 export type Running = {
   /** Finishes the work in hand and resolves; calling it again waits for the same end. */

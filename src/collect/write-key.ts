@@ -1,5 +1,4 @@
 // Finds the write key a request speaks for: the header first, then the body, then its calls.
-
 import { isObject, type Json, type JsonObject } from '../domain/message.ts'
 
 /** Of `Authorization: Basic`; the colon may be missing. `null` when there is none to be read. */

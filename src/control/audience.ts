@@ -1,5 +1,4 @@
 // Saving an audience: its condition, the property key fixed at creation, and who is told.
-
 import { parseCondition } from '../domain/condition.ts'
 import type { Audience } from '../domain/configuration.ts'
 import type { JsonObject } from '../domain/message.ts'

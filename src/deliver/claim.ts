@@ -1,5 +1,4 @@
 // Takes parked rows that are due back into the lanes, by share; their bodies come from the row or the log.
-
 import type { Message, Outbound } from '../domain/message.ts'
 import { render } from '../domain/payload.ts'
 import type { Connection } from '../postgres/sql.ts'
