@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Problem } from '../control/problem.ts'
 import { deleteToken, insertToken } from '../control/token.ts'
+import { findPostgres } from '../postgres/embedded.ts'
 import { type Call, flag, text } from './command.ts'
 
 /** Options every command that talks to the admin API takes. */
@@ -31,7 +32,9 @@ export const withAdmin = async (
   const url = (given ?? localUrl(call)).replace(/\/+$/, '')
   try {
     await reach(url)
-    return await withToken(call, given === null, (token) => use(askOf(url, token)))
+    return await withToken(call, { url, isLocal: given === null }, (token) =>
+      use(askOf(url, token)),
+    )
   } catch (error) {
     const { failure } = error as { failure?: Failure }
     if (!failure) throw error
@@ -59,12 +62,13 @@ const reach = async (url: string): Promise<void> => {
  */
 const withToken = async (
   call: Call,
-  isLocal: boolean,
+  { url, isLocal }: { readonly url: string; readonly isLocal: boolean },
   use: (token: string) => Promise<number>,
 ): Promise<number> => {
   const given = text(call, 'admin-token') ?? call.config.adminToken
   if (given !== null) return use(given)
   if (!isLocal) throw failing(['give the token with --admin-token or MILLRACE_ADMIN_TOKEN'], 2)
+  await sharesDatabase(call, url)
   const pool = await call.database()
   const name = `cli ${randomBytes(6).toString('hex')}`
   const made = await insertToken(pool, { name, role: 'admin' })
@@ -74,6 +78,17 @@ const withToken = async (
   } finally {
     await deleteToken(pool, made.token.id)
   }
+}
+
+/** A database started for the command alone is not that of the Millrace which answers. */
+const sharesDatabase = async ({ config }: Call, url: string): Promise<void> => {
+  if (config.databaseUrl !== null || (await findPostgres(config.dataDir)) !== null) return
+  throw failing(
+    [
+      `the Millrace at ${url} does not run on ${config.dataDir}: set MILLRACE_DATA_DIR to its data directory, or give its token with --admin-token or MILLRACE_ADMIN_TOKEN`,
+    ],
+    2,
+  )
 }
 
 type ErrorBody = {
@@ -103,7 +118,9 @@ const askOf =
   }
 
 export const lineOf = ({ path, message, code }: Problem): string =>
-  `${path === '' ? '/' : path}: ${message} (${code})`
+  code === 'workspace_required'
+    ? message.replace('by workspaceId', 'with --workspace NAME')
+    : `${path === '' ? '/' : path}: ${message} (${code})`
 
 type Workspaces = { readonly workspaces: readonly { readonly id: number; readonly name: string }[] }
 

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -150,6 +151,30 @@ describe('the commands that configure a running Millrace', async () => {
     const listed = await run(['source', 'list'], { MILLRACE_ADMIN_TOKEN: '' })
     expect(listed).toMatchObject({ code: 0, out: expect.stringContaining('wk_shop') })
     expect(await count()).toEqual(before)
+  })
+
+  test('a Millrace on another data directory is named, and none is made for the command', async () => {
+    const dataDir = join(directory, 'nowhere')
+    const env = {
+      MILLRACE_ADMIN_TOKEN: '',
+      MILLRACE_DATABASE_URL: '',
+      MILLRACE_DATA_DIR: dataDir,
+    }
+    expect(await run(['source', 'list'], env)).toEqual({
+      code: 2,
+      out: '',
+      err: `the Millrace at ${url} does not run on ${dataDir}: set MILLRACE_DATA_DIR to its data directory, or give its token with --admin-token or MILLRACE_ADMIN_TOKEN`,
+    })
+    expect(existsSync(dataDir)).toBe(false)
+  })
+
+  test('where several workspaces could be meant, the option that decides is named', async () => {
+    const path = await write('two.json', JSON.stringify({ workspaces: [{ name: 'second' }] }))
+    expect((await run(['apply', path])).code).toBe(0)
+    expect(await run(['source', 'add', 'app', '--class', 'mobile'])).toMatchObject({
+      code: 2,
+      err: 'there are 2 workspaces: name one with --workspace NAME',
+    })
   })
 
   test('a wrong token, an absent one for a far Millrace, and nobody there are told apart', async () => {
