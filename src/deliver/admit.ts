@@ -3,7 +3,7 @@ import { isDeskFull } from './desk.ts'
 import { dropIdle, enter, pump } from './lanes.ts'
 import { park, parkWaiting, untried } from './park.ts'
 import { startRound } from './round.ts'
-import type { Delivery, Lane, Partition, Stage } from './work.ts'
+import type { Delivery, Lane, Partition, Stage } from './stage.ts'
 
 const lookMs = 50
 

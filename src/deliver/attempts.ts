@@ -1,6 +1,6 @@
 // The attempt log: one row per request made, gathered and copied beside the settle path.
 import type { PostResult } from '../http/post.ts'
-import type { Delivery, Stage } from './work.ts'
+import type { Delivery, Stage } from './stage.ts'
 
 export type AttemptLog = {
   /** COPY lines not written yet. */

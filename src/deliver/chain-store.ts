@@ -1,7 +1,7 @@
 // Delivery's SQL for chains and claims: who is first, who is due, what a partition has parked.
 import type { Topic } from '../log/log.ts'
 import type { Sql } from '../postgres/sql.ts'
-import type { Partition } from './work.ts'
+import type { Partition } from './stage.ts'
 
 export type ChainKey = {
   readonly topic: Topic
@@ -23,6 +23,7 @@ export const releaseHeads = async (
   chains: readonly ChainKey[],
   at: Date,
 ): Promise<number> => {
+  if (chains.length === 0) return 0
   const { rowCount } = await tx.query(
     `update parked p set next_at = $5
        from unnest($1::text[], $2::int[], $3::int[], $4::bigint[])
@@ -39,8 +40,9 @@ export const releaseHeads = async (
 }
 
 /** An earlier message of the chain was parked after these: they wait behind it again. */
-export const demoteFollowers = (tx: Sql, chains: readonly ChainKey[]): Promise<unknown> =>
-  tx.query(
+export const demoteFollowers = async (tx: Sql, chains: readonly ChainKey[]): Promise<void> => {
+  if (chains.length === 0) return
+  await tx.query(
     `update parked p set next_at = null
        from unnest($1::text[], $2::int[], $3::int[], $4::bigint[])
             as t(topic, partition, destination_id, chain)
@@ -53,6 +55,7 @@ export const demoteFollowers = (tx: Sql, chains: readonly ChainKey[]): Promise<u
                 and e.log_offset < p.log_offset)`,
     keysOf(chains),
   )
+}
 
 export type ClaimedRow = ChainKey & {
   readonly id: bigint

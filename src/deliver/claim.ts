@@ -1,13 +1,14 @@
 // Takes parked rows that are due back into the lanes, by share; their bodies come from the row or the log.
 import type { Message, Outbound } from '../domain/message.ts'
 import { render } from '../domain/payload.ts'
+import { placeOf } from '../log/log.ts'
 import type { Connection } from '../postgres/sql.ts'
 import { type ChainKey, type ClaimedRow, cancelParked, claimDue } from './chain-store.ts'
 import { hashOf, putWork } from './desk.ts'
 import { enter, findChain, pump, unpark } from './lanes.ts'
 import { putBack } from './park.ts'
 import { startRound } from './round.ts'
-import { type Chain, type Delivery, type Partition, partitionKey, type Stage } from './work.ts'
+import type { Chain, Delivery, Partition, Stage } from './stage.ts'
 
 export type Claimed = ClaimedRow & { readonly leaseUntil: number }
 
@@ -63,7 +64,7 @@ export const cancelGone = async (
 export const arrive = (stage: Stage, rows: readonly Claimed[]): void => {
   const bodiless: Arrival[] = []
   for (const row of rows) {
-    const partition = stage.partitions.get(partitionKey(row))
+    const partition = stage.partitions.get(placeOf(row))
     if (!partition || partition.lost) continue
     const chain = findChain(stage, partition, chainAt(row))
     chain.lane.claimed += 1
@@ -173,7 +174,7 @@ const buryMissing = (stage: Stage, { row, chain }: Arrival): void => {
 /** Rows given up in bulk are gone from Postgres too. */
 export const unparkCancelled = (stage: Stage, keys: readonly ChainKey[]): void => {
   for (const key of keys) {
-    const partition = stage.partitions.get(partitionKey(key))
+    const partition = stage.partitions.get(placeOf(key))
     if (partition) unpark(stage, findChain(stage, partition, chainAt(key)))
   }
 }

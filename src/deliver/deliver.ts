@@ -13,9 +13,9 @@ import { gain } from './partition.ts'
 import { writePositions } from './positions.ts'
 import { openQueue } from './queue.ts'
 import { openSignal } from './signal.ts'
-import type { Chain, DeliverDeps, Stage } from './work.ts'
+import type { Chain, DeliverDeps, Stage } from './stage.ts'
 
-export type { DeliverDeps } from './work.ts'
+export type { DeliverDeps } from './stage.ts'
 
 export const startDeliver = (deps: DeliverDeps): Running => {
   const end = Promise.withResolvers<void>()
@@ -84,15 +84,13 @@ const startLoops = (stage: Stage): Loops => {
   const { logger } = stage.deps
   const { positionEveryMs, attemptEveryMs } = stage.limits
   let ended = false
+  const halt = new AbortController()
   const every = async (ms: number, work: () => Promise<void>) => {
-    const halt = new AbortController()
-    halts.push(halt)
     while (!ended) {
       await sleep(ms, undefined, { signal: halt.signal }).catch(() => undefined)
       await work()
     }
   }
-  const halts: AbortController[] = []
   const write = () =>
     writePositions(stage).catch((error) => logger.error({ err: error }, 'positions.failed'))
   const attempts = async () => {
@@ -107,7 +105,7 @@ const startLoops = (stage: Stage): Loops => {
       ended = true
       stage.desk.bell.ring()
       await desk
-      for (const halt of halts) halt.abort()
+      halt.abort()
       await Promise.all(loops)
       await write()
       await flushAttempts(stage)

@@ -1,12 +1,15 @@
 // The desk: the one writer of parked and dead rows. Work that waits while a transaction commits goes into
 // the next, claims included, so what a chain looks like in memory and in Postgres never disagrees.
+
+import { setTimeout as sleep } from 'node:timers/promises'
 import { saveVerdicts } from '../duplicate/duplicates.ts'
+import { placeOf } from '../log/log.ts'
 import { type Connection, sqlState } from '../postgres/sql.ts'
 import { type ChainKey, demoteFollowers, releaseHeads } from './chain-store.ts'
 import { arrive, type Claimed, cancelGone, claim, mayClaim, unparkCancelled } from './claim.ts'
 import { bytesOf, chainKeyOf, type Task, type Work } from './desk.ts'
+import type { Chain, Stage } from './stage.ts'
 import {
-  type Burial,
   buryParked,
   deleteDelivered,
   giveBack,
@@ -15,7 +18,6 @@ import {
   insertParked,
   scheduleRetries,
 } from './store.ts'
-import { type Chain, partitionKey, type Stage } from './work.ts'
 
 /** Works until the stage stops and nothing is left. */
 export const runDesk = async (stage: Stage, ended: () => boolean): Promise<void> => {
@@ -76,7 +78,7 @@ const commit = async (stage: Stage, works: readonly Work[], due: boolean): Promi
       logger.error({ err: error, works: works.length }, 'desk.failed')
       // What is not committed stays unsettled in the log, or leased until its lease ends.
       if (performance.now() > stage.giveUpAt) return nothingDone
-      await new Promise((resolve) => setTimeout(resolve, stage.limits.pauseMs))
+      await sleep(stage.limits.pauseMs)
     }
   }
 }
@@ -88,86 +90,47 @@ type Batch = { readonly works: readonly Work[]; readonly due: boolean }
 
 const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> => {
   const held = await heldOf(tx, batch.works)
-  const works = batch.works.filter(({ partition }) => held.has(partitionKey(partition)))
+  const works = batch.works.filter(({ partition }) => held.has(placeOf(partition)))
   const at = stage.deps.clock()
   const leased = { owner: stage.owner, at }
   const tasks = works.map(({ task }) => task)
   const of = <T extends Task['type']>(type: T) =>
     tasks.filter((task): task is Extract<Task, { type: T }> => task.type === type)
-  const saves = of('save')
-  if (saves.length > 0)
-    await saveVerdicts(
-      tx,
-      saves.map(({ verdict }) => verdict),
-    )
-  const parks = of('park')
-  if (parks.length > 0)
-    await insertParked(
-      tx,
-      parks.map(({ row }) => row),
-      at,
-    )
-  const deaths = of('die')
-  if (deaths.length > 0)
-    await insertDead(
-      tx,
-      deaths.map(({ row }) => row),
-      at,
-    )
-  const gone = await settleRows(tx, { delivered: of('delivered'), bury: of('bury') }, leased)
-  const retries = of('retry')
-  if (retries.length > 0)
-    await scheduleRetries(
-      tx,
-      retries.map(({ retry }) => retry),
-      leased,
-    )
-  const backs = of('back')
-  if (backs.length > 0)
-    await giveBack(
-      tx,
-      backs.map(({ id }) => id),
-      stage.owner,
-    )
+  const [parks, backs] = [of('park'), of('back')]
+  await saveVerdicts(tx, pluck(of('save'), 'verdict'))
+  await insertParked(tx, pluck(parks, 'row'), at)
+  await insertDead(tx, pluck(of('die'), 'row'), at)
+  const gone = new Set([
+    ...(await deleteDelivered(tx, pluck(of('delivered'), 'id'), leased)),
+    ...(await buryParked(tx, pluck(of('bury'), 'burial'), leased)),
+  ])
+  await scheduleRetries(tx, pluck(of('retry'), 'retry'), leased)
+  await giveBack(tx, pluck(backs, 'id'), stage.owner)
   const cancelled = await cancelGone(tx, stage, at)
   const overtaken = parks.filter(({ row, chain }) => row.nextAt !== null && chain.parked > 1)
-  if (overtaken.length > 0) await demoteFollowers(tx, keysOf(overtaken))
+  await demoteFollowers(tx, keysOf(overtaken))
   const touched = [...parks, ...of('delivered'), ...of('bury'), ...backs]
-  const keys = [...keysOf(touched), ...cancelled]
-  const released = keys.length > 0 ? await releaseHeads(tx, keys, at) : 0
+  const released = await releaseHeads(tx, [...keysOf(touched), ...cancelled], at)
   const claimed = batch.due || released > 0 ? await claim(tx, stage, at) : []
   const kept = batch.works.map(({ task, partition }) => {
-    if (!held.has(partitionKey(partition))) return false
+    if (!held.has(placeOf(partition))) return false
     if (task.type === 'delivered') return gone.has(task.id)
     return task.type === 'bury' ? gone.has(task.burial.id) : true
   })
   return { kept, cancelled, claimed }
 }
 
-const heldOf = async (tx: Connection, works: readonly Work[]): Promise<ReadonlySet<string>> => {
+/** The places of the works that are still ours. */
+const heldOf = (tx: Connection, works: readonly Work[]): Promise<ReadonlySet<string>> => {
   const partitions = [...new Set(works.map(({ partition }) => partition))]
-  const ours = partitions.filter(({ lost }) => !lost)
-  return ours.length === 0 ? new Set() : holdPartitions(tx, ours)
+  return holdPartitions(
+    tx,
+    partitions.filter(({ lost }) => !lost),
+  )
 }
 
-type Settled = {
-  readonly delivered: readonly { readonly id: bigint }[]
-  readonly bury: readonly { readonly burial: Burial }[]
-}
-
-const settleRows = async (
-  tx: Connection,
-  settled: Settled,
-  leased: { readonly owner: string; readonly at: Date },
-): Promise<ReadonlySet<bigint>> => {
-  const { delivered, bury } = settled
-  const ids = delivered.map(({ id }) => id)
-  const burials = bury.map(({ burial }) => burial)
-  const gone = new Set<bigint>()
-  if (ids.length > 0) for (const id of await deleteDelivered(tx, ids, leased)) gone.add(id)
-  if (burials.length > 0) for (const id of await buryParked(tx, burials, leased)) gone.add(id)
-  return gone
-}
+const pluck = <T, K extends keyof T>(all: readonly T[], key: K): readonly T[K][] =>
+  all.map((one) => one[key])
 
 const keysOf = (tasks: readonly { readonly chain: Chain }[]): readonly ChainKey[] => {
   const keys = new Map<Chain, ChainKey>()

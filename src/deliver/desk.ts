@@ -3,8 +3,8 @@ import type { Verdict } from '../duplicate/duplicates.ts'
 import type { ChainKey } from './chain-store.ts'
 import { openQueue, type Queue } from './queue.ts'
 import { openSignal, type Signal } from './signal.ts'
+import type { Chain, Partition, Stage } from './stage.ts'
 import type { Burial, DeadRow, ParkRow, Retry } from './store.ts'
-import type { Chain, Partition, Stage } from './work.ts'
 
 export type Task =
   /** Duplicates met in a batch, recorded before the position passes it. */

@@ -9,7 +9,7 @@ import { admit } from './admit.ts'
 import { putWork } from './desk.ts'
 import { chainOf } from './lanes.ts'
 import { bury } from './park.ts'
-import type { Delivery, Partition, Stage } from './work.ts'
+import type { Delivery, Partition, Stage } from './stage.ts'
 
 /** Pending is the brake: it resolves when the whole batch has its place in the lanes or is parked. */
 export const takeBatch = async (
@@ -154,6 +154,7 @@ const fanOut = (stage: Stage, message: Message): Fanned => {
     const destinationIds = taking.map(({ id }) => id)
     return { body: render(message, call), destinationIds, poisoned: false }
   } catch {
+    // Nobody is told the error: a parser's message quotes the body. The burial names the message.
     const destinationIds = destinations.filter(({ enabled }) => enabled).map(({ id }) => id)
     return { body: stored, destinationIds, poisoned: true }
   }

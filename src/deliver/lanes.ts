@@ -1,6 +1,6 @@
 // Lanes: which delivery goes next. Destinations take turns; within a chain one round at a time.
 import { openQueue } from './queue.ts'
-import { type Chain, count, type Delivery, type Lane, type Partition, type Stage } from './work.ts'
+import { type Chain, count, type Delivery, type Lane, type Partition, type Stage } from './stage.ts'
 
 export const laneOf = (stage: Stage, destinationId: number): Lane => {
   const known = stage.lanes.get(destinationId)
@@ -58,7 +58,7 @@ const newChain = (stage: Stage, partition: Partition, at: NewChain): Chain => ({
   parks: 0,
 })
 
-export type ChainAt = { readonly destinationId: number; readonly hash: string }
+type ChainAt = { readonly destinationId: number; readonly hash: string }
 
 /** Forgets a chain that has nothing left, in memory or in Postgres. */
 export const dropIdle = (chain: Chain): void => {
@@ -94,7 +94,7 @@ const weigh = (stage: Stage, delivery: Delivery, by: 1 | -1): void => {
   if (partition.topic !== 'calls.import') stage.waitingLive += by
 }
 
-export const makeReady = (stage: Stage, chain: Chain): void => {
+const makeReady = (stage: Stage, chain: Chain): void => {
   const [next] = chain.waiting
   if (!next || chain.busy || chain.queued) return
   chain.queued = true

@@ -1,7 +1,7 @@
 // Settling, parking and burying: the three ways a delivery ends, each durable before its offset counts.
 import { hashToInt, putWork } from './desk.ts'
 import { countParked, takeWaiting, unpark } from './lanes.ts'
-import type { Chain, Counters, Delivery, Stage } from './work.ts'
+import type { Chain, Counters, Delivery, Stage } from './stage.ts'
 
 export const settle = (delivery: Delivery, outcome: keyof Counters): void => {
   const { partition, lane } = delivery.chain

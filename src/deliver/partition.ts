@@ -1,17 +1,17 @@
 // Gains partitions: where the last owner stood, what it had settled, and what it had parked.
 import { openTracker } from '../domain/tracker.ts'
 import { openDuplicates } from '../duplicate/duplicates.ts'
-import type { Lease, Reader } from '../log/log.ts'
+import { type Lease, placeOf, type Reader } from '../log/log.ts'
 import { gainPosition } from '../postgres/position.ts'
 import { countParked, loadChains, loadSettled } from './chain-store.ts'
 import { hashOf } from './desk.ts'
 import { takeBatch } from './intake.ts'
 import { abandon, chainOf, laneOf } from './lanes.ts'
-import { decodeState } from './state.ts'
-import { type Partition, partitionKey, type Stage } from './work.ts'
+import { decodeState } from './position-state.ts'
+import type { Partition, Stage } from './stage.ts'
 
 export const gain = async (stage: Stage, lease: Lease): Promise<Reader> => {
-  await forget(stage, partitionKey(lease))
+  await forget(stage, placeOf(lease))
   const { pool } = stage.deps
   const { topic, partition: number } = lease
   const position = await gainPosition(pool, { reader: 'deliver', topic, partition: number })
@@ -48,7 +48,7 @@ export const gain = async (stage: Stage, lease: Lease): Promise<Reader> => {
   if (lease.lost.aborted) lose()
   else {
     lease.lost.addEventListener('abort', lose, { once: true })
-    stage.partitions.set(partitionKey(lease), partition)
+    stage.partitions.set(placeOf(lease), partition)
   }
   return { from, handle: (batch) => takeBatch(stage, partition, batch) }
 }

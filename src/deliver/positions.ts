@@ -1,9 +1,10 @@
 // Writes every changed position in one statement, four times a second, and tells the log the watermark.
+import { placeOf } from '../log/log.ts'
 import type { PositionKey } from '../postgres/position.ts'
 import { movePositions } from '../postgres/position.ts'
 import { abandon } from './lanes.ts'
-import { encodeState } from './state.ts'
-import { type Partition, partitionKey, type Stage } from './work.ts'
+import { encodeState } from './position-state.ts'
+import type { Partition, Stage } from './stage.ts'
 
 type Moving = { readonly partition: Partition; readonly version: number; readonly next: bigint }
 
@@ -37,9 +38,9 @@ const tellLog = async (
   moving: readonly Moving[],
   moved: readonly PositionKey[],
 ): Promise<void> => {
-  const ours = new Set(moved.map(partitionKey))
+  const ours = new Set(moved.map(placeOf))
   for (const { partition, version, next } of moving) {
-    if (!ours.has(partitionKey(partition))) {
+    if (!ours.has(placeOf(partition))) {
       lose(stage, partition)
       continue
     }

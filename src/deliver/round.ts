@@ -9,7 +9,7 @@ import { recordAttempt } from './attempts.ts'
 import { putWork } from './desk.ts'
 import { end, pump, unpark } from './lanes.ts'
 import { bury, park, parkWaiting, settle } from './park.ts'
-import type { Delivery, Row, Stage } from './work.ts'
+import type { Delivery, Row, Stage } from './stage.ts'
 
 export const startRound = (stage: Stage, delivery: Delivery): void => {
   runRound(stage, delivery).catch(stage.fail)

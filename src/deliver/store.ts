@@ -1,15 +1,14 @@
 // Delivery's SQL: parked rows, their leases, and the dead. Every instant is a parameter.
-import type { Topic } from '../log/log.ts'
+import { placeOf, type Topic } from '../log/log.ts'
 import type { Sql } from '../postgres/sql.ts'
-import type { Partition } from './work.ts'
-
-export type Held = { readonly topic: Topic; readonly partition: number; readonly epoch: bigint }
+import type { Partition } from './stage.ts'
 
 /** Which partitions are still ours; their epochs hold until the transaction ends. */
 export const holdPartitions = async (
   tx: Sql,
   partitions: readonly Partition[],
 ): Promise<ReadonlySet<string>> => {
+  if (partitions.length === 0) return new Set()
   const { rows } = await tx.query<{ topic: Topic; partition: number }>(
     `select p.topic, p.partition
        from position p
@@ -23,7 +22,7 @@ export const holdPartitions = async (
       partitions.map(({ epoch }) => epoch),
     ],
   )
-  return new Set(rows.map(({ topic, partition }) => `${topic}/${partition}`))
+  return new Set(rows.map(placeOf))
 }
 
 type Source = {
@@ -48,8 +47,9 @@ export type ParkRow = Source & {
 }
 
 /** Parking twice is parking once. */
-export const insertParked = (tx: Sql, rows: readonly ParkRow[], at: Date): Promise<unknown> =>
-  tx.query(
+export const insertParked = async (tx: Sql, rows: readonly ParkRow[], at: Date): Promise<void> => {
+  if (rows.length === 0) return
+  await tx.query(
     `insert into parked (topic, partition, log_offset, destination_id, message_id, type, body, chain,
        reason, next_at, first_try_at, attempts, final_urls, last_reason, last_status, parked_at)
      select t.topic, t.partition, t.log_offset, t.destination_id, t.message_id, t.type, t.body, t.chain,
@@ -73,6 +73,7 @@ export const insertParked = (tx: Sql, rows: readonly ParkRow[], at: Date): Promi
       at,
     ],
   )
+}
 
 export type DeadRow = Source & {
   readonly reason: string
@@ -82,8 +83,9 @@ export type DeadRow = Source & {
 }
 
 /** Straight from the log, without having been parked. */
-export const insertDead = (tx: Sql, rows: readonly DeadRow[], at: Date): Promise<unknown> =>
-  tx.query(
+export const insertDead = async (tx: Sql, rows: readonly DeadRow[], at: Date): Promise<void> => {
+  if (rows.length === 0) return
+  await tx.query(
     `insert into dead (topic, partition, log_offset, destination_id, message_id, type, body, reason,
        status, attempts, first_try_at, dead_at)
      select *, $12 from unnest($1::text[], $2::int[], $3::bigint[], $4::int[], $5::text[], $6::text[],
@@ -98,6 +100,7 @@ export const insertDead = (tx: Sql, rows: readonly DeadRow[], at: Date): Promise
       at,
     ],
   )
+}
 
 const columnsOf = (rows: readonly Source[]) => [
   rows.map(({ topic }) => topic),
@@ -111,21 +114,25 @@ const columnsOf = (rows: readonly Source[]) => [
 ]
 
 /** Only the owner of a lease that still runs may settle a row. */
-export type Leased = { readonly owner: string; readonly at: Date }
+type Leased = { readonly owner: string; readonly at: Date }
 
 type Ids = readonly { readonly id: bigint }[]
+
+const none: ReadonlySet<bigint> = new Set()
 
 const idsOf = ({ rows }: { readonly rows: Ids }): ReadonlySet<bigint> =>
   new Set(rows.map(({ id }) => id))
 
-export const deleteDelivered = async (tx: Sql, ids: readonly bigint[], leased: Leased) =>
-  idsOf(
+export const deleteDelivered = async (tx: Sql, ids: readonly bigint[], leased: Leased) => {
+  if (ids.length === 0) return none
+  return idsOf(
     await tx.query<{ id: bigint }>(
       `delete from parked where id = any($1::bigint[]) and lease_owner = $2 and lease_until > $3
        returning id`,
       [ids, leased.owner, leased.at],
     ),
   )
+}
 
 export type Burial = {
   readonly id: bigint
@@ -136,8 +143,9 @@ export type Burial = {
 }
 
 /** From parked to dead in one statement. */
-export const buryParked = async (tx: Sql, burials: readonly Burial[], leased: Leased) =>
-  idsOf(
+export const buryParked = async (tx: Sql, burials: readonly Burial[], leased: Leased) => {
+  if (burials.length === 0) return none
+  return idsOf(
     await tx.query<{ id: bigint }>(
       `with gone as (
          delete from parked p
@@ -164,6 +172,7 @@ export const buryParked = async (tx: Sql, burials: readonly Burial[], leased: Le
       ],
     ),
   )
+}
 
 export type Retry = {
   readonly id: bigint
@@ -177,12 +186,13 @@ export type Retry = {
 }
 
 /** The body is stored with the first failure, so that every later try sends the same bytes. */
-export const scheduleRetries = (
+export const scheduleRetries = async (
   tx: Sql,
   retries: readonly Retry[],
   leased: Leased,
-): Promise<unknown> =>
-  tx.query(
+): Promise<void> => {
+  if (retries.length === 0) return
+  await tx.query(
     `update parked p set next_at = r.next_at, first_try_at = r.first_try_at, attempts = r.attempts,
        final_urls = array(select jsonb_array_elements_text(r.final_urls)), reason = 'temporary',
        last_reason = r.reason, last_status = r.status, body = coalesce(p.body, r.body),
@@ -204,11 +214,14 @@ export const scheduleRetries = (
       leased.at,
     ],
   )
+}
 
 /** Gives claimed rows back untried; whether they are due is decided with their chain. */
-export const giveBack = (tx: Sql, ids: readonly bigint[], owner: string): Promise<unknown> =>
-  tx.query(
+export const giveBack = async (tx: Sql, ids: readonly bigint[], owner: string): Promise<void> => {
+  if (ids.length === 0) return
+  await tx.query(
     `update parked set lease_owner = null, lease_until = null, next_at = null
       where id = any($1::bigint[]) and lease_owner = $2`,
     [ids, owner],
   )
+}

@@ -82,7 +82,7 @@ test('3: what the completion bitmap holds is not sent again, nor to destinations
   const life = rig.start()
   await rig.append(Array.from({ length: 100 }, (_, at) => rig.aCall({ userId: `u${at}` })))
   await until(() => slow.requests.length + fast.requests.length === 200, 'all were sent')
-  const { decodeState } = await import('../../src/deliver/state.ts')
+  const { decodeState } = await import('../../src/deliver/position-state.ts')
   await until(async () => {
     const { rows } = await database.pool.query<{ state: Buffer | null }>(
       "select state from position where reader = 'deliver' and topic = 'calls'",

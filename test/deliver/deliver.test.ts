@@ -299,7 +299,7 @@ test('the counters of the positions add up to the pairs consumed', async () => {
   const { rows } = await database.pool.query<{ state: Buffer; next: bigint }>(
     "select state, next from position where reader = 'deliver' and topic = 'calls'",
   )
-  const { decodeState } = await import('../../src/deliver/state.ts')
+  const { decodeState } = await import('../../src/deliver/position-state.ts')
   const sums = { delivered: 0n, parked: 0n, dead: 0n, filtered: 0n, duplicate: 0n }
   for (const { state, next } of rows) {
     const { counters } = decodeState(state, Number(next))

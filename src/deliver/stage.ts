@@ -1,4 +1,4 @@
-// The records delivery works on: partitions held, lanes by destination, chains, and single deliveries.
+// What the stage works on: partitions held, lanes by destination, chains, and single deliveries.
 import type { Logger } from 'pino'
 import type { Live } from '../domain/configuration.ts'
 import type { Message, Outbound } from '../domain/message.ts'
@@ -146,9 +146,6 @@ export type Stage = {
   /** Ends the stage: something failed that no retry mends. */
   readonly fail: (error: unknown) => void
 }
-
-export const partitionKey = (at: { readonly topic: Topic; readonly partition: number }): string =>
-  `${at.topic}/${at.partition}`
 
 export const count = (counts: Map<number, number>, key: number, by: number): void => {
   const sum = (counts.get(key) ?? 0) + by

@@ -1,7 +1,7 @@
 // The bytes of delivery's position row: completion bitmap, destinations done, relay marks, counters.
 import type { Settled } from '../domain/tracker.ts'
 import { nothingSettled } from '../domain/tracker.ts'
-import { type Counters, type Mark, outcomes } from './work.ts'
+import { type Counters, type Mark, outcomes } from './stage.ts'
 
 export type State = {
   readonly settled: Settled
@@ -11,7 +11,7 @@ export type State = {
 
 const format = 1
 
-export const noCounters = (): Counters => ({
+const noCounters = (): Counters => ({
   delivered: 0n,
   parked: 0n,
   dead: 0n,
