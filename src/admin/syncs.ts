@@ -1,4 +1,5 @@
 // Routes that run a sync now: answered when its messages are appended, or at once when nobody waits.
+import { setTimeout as sleep } from 'node:timers/promises'
 import Type from 'typebox'
 import { insertAudit } from '../control/audit.ts'
 import { readState } from '../control/state.ts'
@@ -137,6 +138,6 @@ const runSync = async (
     if (run.state === 'failed')
       return failure('sync_failed', `sync ${id} failed: ${run.reason ?? 'no reason is known'}`)
     if (performance.now() >= endsAt || signal.aborted) return accepted(syncView(run))
-    await new Promise((resolve) => setTimeout(resolve, syncPollMs))
+    await sleep(syncPollMs)
   }
 }

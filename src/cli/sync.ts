@@ -1,4 +1,5 @@
 // `millrace sync`: runs a sync now and returns when its messages are in the log.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { loadAudiences } from './audience.ts'
 import { type Ask, adminOptions, failing, print, theOne, withAdmin } from './client.ts'
 import { type Call, type Command, flag } from './command.ts'
@@ -50,7 +51,7 @@ const idsOf = async (call: Call, ask: Ask): Promise<readonly number[]> => {
 const ended = async (ask: Ask, requested: Sync): Promise<Sync> => {
   for (let sync = requested; ; ) {
     if (sync.state === 'finished' || sync.state === 'failed') return sync
-    await new Promise((resolve) => setTimeout(resolve, pollMs))
+    await sleep(pollMs)
     sync = await ask<Sync>({ path: `/admin/v1/syncs/${sync.id}` })
   }
 }
