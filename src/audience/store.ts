@@ -2,18 +2,28 @@
 import type { Connection, Sql } from '../postgres/sql.ts'
 import type { Flip } from './assess.ts'
 import { copyRows, type UserRow } from './copy.ts'
+import { numberList } from './lists.ts'
 import { repack } from './pack.ts'
 import { knownTo, type Plan } from './plan.ts'
+import { type PackedRow, packedUser, readRows, usersInValue } from './rows.ts'
 import { shards, type UserState } from './state.ts'
 
 /**
- * First in every transaction that writes users. Plans are pinned: with stale statistics the planner
- * has turned a few thousand index probes into scans of the whole table.
+ * Plans are pinned: with stale statistics the planner has turned a few thousand index probes into
+ * scans of the whole table.
  */
+const pinned = `set local enable_hashjoin = off; set local enable_mergejoin = off;
+  set local enable_seqscan = off`
+
+/** First in a transaction that only reads. */
+export const pinPlans = async (tx: Sql): Promise<void> => {
+  await tx.query(pinned)
+}
+
+/** First in every transaction that writes users. */
 export const prepareSession = async (tx: Sql): Promise<void> => {
   await tx.query(
-    `set local enable_hashjoin = off; set local enable_mergejoin = off; set local enable_seqscan = off;
-     set local client_min_messages = error;
+    `${pinned}; set local client_min_messages = error;
      create temp table if not exists ustate_in (
        user_key bigint, shard smallint, workspace_id int, ver bigint, user_id text, st bytea,
        due timestamptz, merged_into bigint
@@ -27,47 +37,57 @@ export type LockedRow = {
   readonly workspaceId: number
   readonly userId: string | null
   readonly due: number
-  readonly mergedInto: number | null
-  /** `null` where the caller's `ver` is the stored one. */
-  readonly st: Buffer | null
+  readonly st: Buffer
 }
 
 const lockedColumns = `u.user_key::float8 as key, u.ver::float8 as ver,
-  u.workspace_id as "workspaceId", u.user_id as "userId", u.merged_into::float8 as "mergedInto",
+  u.workspace_id as "workspaceId", u.user_id as "userId",
   coalesce(round(date_part('epoch', u.due) * 1000), 'Infinity'::float8) as due`
 
+export type Locked = {
+  /** How many of the wanted there are. */
+  readonly count: number
+  /** Those whose stored `ver` is not the wanted one. */
+  readonly stale: readonly PackedRow[]
+}
+
 /**
- * Locks rows in the order of keys; the state comes along only where the cached one is not the stored
+ * Locks rows in the order of keys; a state comes along only where the cached one is not the stored
  * one. Cost: one probe of ustate_pkey a key.
  */
 export const lockUsers = async (
   tx: Sql,
   wanted: readonly { readonly key: number; readonly ver: number }[],
-): Promise<readonly LockedRow[]> => {
-  if (wanted.length === 0) return []
-  const { rows } = await tx.query<LockedRow>(
-    `select ${lockedColumns}, case when u.ver is distinct from w.ver then u.st end as st
-       from unnest($1::bigint[], $2::bigint[]) as w(user_key, ver)
-       join ustate u on u.user_key = w.user_key
-      order by u.user_key for update of u`,
-    [wanted.map(({ key }) => key), wanted.map(({ ver }) => ver)],
+): Promise<Locked> => {
+  if (wanted.length === 0) return { count: 0, stale: [] }
+  const { rows } = await tx.query<{ count: number; users: Buffer | null }>(
+    `with locked as materialized (
+       select w.at, case when u.ver is distinct from w.ver then ${packedUser} end as packed
+         from unnest($1::bigint[], $2::bigint[]) with ordinality as w(user_key, ver, at)
+         join ustate u on u.user_key = w.user_key
+        order by u.user_key for update of u
+     )
+     select count(*)::int as count, string_agg(packed, ''::bytea) as users
+       from locked group by at / ${usersInValue}`,
+    [numberList(wanted.map(({ key }) => key)), numberList(wanted.map(({ ver }) => ver))],
   )
-  return rows
+  return {
+    count: rows.reduce((sum, { count }) => sum + count, 0),
+    stale: rows.flatMap(({ users }) => (users === null ? [] : readRows(users))),
+  }
 }
 
 /** Without a lock, ahead of a transaction that will find by `ver` whether they still are as read. */
-export const readUsers = async (
-  sql: Sql,
-  keys: readonly number[],
-): Promise<readonly LockedRow[]> => {
+export const readUsers = async (sql: Sql, keys: readonly number[]): Promise<UserState[]> => {
   if (keys.length === 0) return []
-  const { rows } = await sql.query<LockedRow>(
-    `select ${lockedColumns}, u.st
-       from unnest($1::bigint[]) as w(user_key) join ustate u on u.user_key = w.user_key
-      where u.merged_into is null`,
-    [keys],
+  const { rows } = await sql.query<{ users: Buffer }>(
+    `select string_agg(${packedUser}, ''::bytea) as users
+       from unnest($1::bigint[]) with ordinality as w(user_key, at)
+       join ustate u on u.user_key = w.user_key
+      where u.merged_into is null group by at / ${usersInValue}`,
+    [numberList(keys)],
   )
-  return rows
+  return rows.flatMap(({ users }) => readRows(users).flatMap(({ user }) => user ?? []))
 }
 
 /** Locks the next users by key, for a pass over all of them; tombstones are left out. */

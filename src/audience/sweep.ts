@@ -23,7 +23,7 @@ export const sweepDue = async (tx: Connection, sweep: Sweep): Promise<number> =>
   const plan = await loadPlan(tx)
   const flips: Flip[] = []
   const users = rows.map((row) => {
-    const user = unpackUser({ ...row, st: row.st as Buffer })
+    const user = unpackUser(row)
     const audiences = plan.workspaces.get(user.workspaceId)?.audiences ?? []
     flips.push(...assess(user, { audiences, at: sweep.at.getTime(), whole: true }))
     return user

@@ -1,13 +1,19 @@
 // One gathered batch: what is decided before its transaction, and the transaction itself.
-import { unpackUser } from '../audience/pack.ts'
 import { loadPlan, type Plan, planVersion } from '../audience/plan.ts'
 import type { UserState } from '../audience/state.ts'
-import { lockUsers, prepareSession, readUsers, saveFlips, saveUsers } from '../audience/store.ts'
+import {
+  lockUsers,
+  pinPlans,
+  prepareSession,
+  readUsers,
+  saveFlips,
+  saveUsers,
+} from '../audience/store.ts'
 import type { Identity } from '../domain/identity.ts'
 import { saveVerdicts, type Verdict } from '../duplicate/duplicates.ts'
 import { Fault } from '../fault.ts'
 import { movePositions } from '../postgres/position.ts'
-import type { Connection, Pool } from '../postgres/sql.ts'
+import type { Connection, Pool, Sql } from '../postgres/sql.ts'
 import type { BoundedMap } from './bounded-map.ts'
 import { type Call, identitiesOf, readCall } from './call.ts'
 import { type Folded, foldBatch, type Placed } from './fold.ts'
@@ -63,8 +69,22 @@ export const prepareBatch = async (
     if (key === undefined) missing.push([text, identity])
     else known.set(text, key)
   }
+  await desk.pool.transaction(async (tx) => {
+    await pinPlans(tx)
+    await findMissing(tx, desk, { known, missing })
+    await readAhead(tx, desk, known)
+  })
+  return { pieces, plan, calls, asked, known }
+}
+
+type Search = {
+  readonly known: Map<string, number>
+  readonly missing: readonly (readonly [string, Identity])[]
+}
+
+const findMissing = async (tx: Sql, desk: Desk, { known, missing }: Search): Promise<void> => {
   const found = await findIdentities(
-    desk.pool,
+    tx,
     missing.map(([, identity]) => identity),
   )
   for (const [at, [text]] of missing.entries()) {
@@ -74,17 +94,18 @@ export const prepareBatch = async (
     known.set(text, key)
     desk.identities.set(text, key)
   }
-  await readAhead(desk, known)
-  return { pieces, plan, calls, asked, known }
 }
 
 /** Into the cache: the lock query then has only `ver` to bring. */
-const readAhead = async (desk: Desk, known: ReadonlyMap<string, number>): Promise<void> => {
+const readAhead = async (
+  tx: Sql,
+  desk: Desk,
+  known: ReadonlyMap<string, number>,
+): Promise<void> => {
   const cold = [...new Set(known.values())].filter((key) => desk.users.get(key) === undefined)
   // The batch before may have stored a newer one meanwhile.
-  for (const { st, ...row } of await readUsers(desk.pool, cold))
-    if (st !== null && desk.users.get(row.key) === undefined)
-      desk.users.set(row.key, unpackUser({ ...row, st }))
+  for (const user of await readUsers(tx, cold))
+    if (desk.users.get(user.key) === undefined) desk.users.set(user.key, user)
 }
 
 /** Why a batch was rolled back: each is expected, and its answer is to go on differently. */
@@ -200,19 +221,19 @@ const lockKnown = async (
 ): Promise<ReadonlyMap<number, UserState>> => {
   const keys = [...new Set(known.values())].sort((left, right) => left - right)
   const cached = keys.map((key) => desk.users.take(key))
-  const rows = await lockUsers(
+  const { count, stale } = await lockUsers(
     tx,
     keys.map((key, at) => ({ key, ver: cached[at]?.ver ?? 0 })),
   )
+  const locked = new Map<number, UserState>()
+  for (const user of cached) if (user !== undefined) locked.set(user.key, user)
+  for (const { key, user } of stale) {
+    if (user === null) locked.delete(key)
+    else locked.set(key, user)
+  }
   // A key without a living row was merged away after the identity was read.
-  if (rows.length < keys.length || rows.some(({ mergedInto }) => mergedInto !== null))
-    throw unwind({ type: 'stale', plan: null })
-  return new Map(
-    rows.map(({ st, ...row }, at) => [
-      row.key,
-      st === null ? (cached[at] as UserState) : unpackUser({ ...row, st }),
-    ]),
-  )
+  if (count < keys.length || locked.size < keys.length) throw unwind({ type: 'stale', plan: null })
+  return locked
 }
 
 const placed = ({ pieces, calls }: Prepared, verdicts: Verdicts): readonly Placed[] => {

@@ -187,6 +187,20 @@ export const readPartitions = async (sql: Sql, buildId: number): Promise<Partiti
   return rows
 }
 
+type FenceKey = { readonly buildId: number; readonly topic: string; readonly partition: number }
+
+/** Where folding a partition's history would start again; `null` once the build is over. */
+export const storedNext = async (
+  sql: Sql,
+  { buildId, topic, partition }: FenceKey,
+): Promise<bigint | null> => {
+  const { rows } = await sql.query<{ next: bigint }>(
+    'select next from audience_fence where (build_id, topic, partition) = ($1, $2, $3)',
+    [buildId, topic, partition],
+  )
+  return rows[0]?.next ?? null
+}
+
 /** Compare-and-set: history is folded once, whoever else may think that it is theirs to fold. */
 export const moveFence = async (
   tx: Sql,

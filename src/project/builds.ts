@@ -135,7 +135,7 @@ const evaluateChunk = async (
   const flips: Flip[] = []
   const changed: UserState[] = []
   for (const row of rows) {
-    const user = unpackUser({ ...row, st: row.st as Buffer })
+    const user = unpackUser(row)
     const all = plan.workspaces.get(user.workspaceId)?.audiences ?? []
     const audiences = all.filter(({ id }) => ids.has(id))
     const { due } = user

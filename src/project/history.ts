@@ -1,5 +1,4 @@
 // Folding history into a build's new leaves: what stands in the log before the fence, once, in chunks.
-import { unpackUser } from '../audience/pack.ts'
 import { loadPlan, type Plan, type PlannedLeaf } from '../audience/plan.ts'
 import { setSummary, summaryOf, type UserState } from '../audience/state.ts'
 import { lockUsers, prepareSession, saveUsers } from '../audience/store.ts'
@@ -15,7 +14,14 @@ import {
 } from '../duplicate/duplicates.ts'
 import type { Codec, Source } from '../log/log.ts'
 import { type Connection, isReplayable, type Pool } from '../postgres/sql.ts'
-import { type Build, type Fence, moveFence, pinPlan, readFences } from './build-store.ts'
+import {
+  type Build,
+  type Fence,
+  moveFence,
+  pinPlan,
+  readFences,
+  storedNext,
+} from './build-store.ts'
 import { leavesOf } from './call.ts'
 import type { ProjectLimits } from './limits.ts'
 import { findIdentities } from './store.ts'
@@ -50,6 +56,7 @@ const foldPartition = async (deps: HistoryDeps, build: Build, start: Fence): Pro
     topic,
     partition,
     bytesMax: limits.duplicateBytesMax,
+    storedNext: (sql) => storedNext(sql, { buildId: build.id, topic, partition }),
   })
   let fence = start
   const range = { topic, partition, from: fence.next, until: fence.fence }
@@ -158,14 +165,12 @@ const lockSubjects = async (
     const wanted = [...new Set(keys)]
       .filter((key) => key !== null)
       .sort((left, right) => left - right)
-    const rows = await lockUsers(
+    const { stale } = await lockUsers(
       tx,
       wanted.map((key) => ({ key, ver: 0 })),
     )
-    if (rows.some(({ mergedInto }) => mergedInto !== null)) continue
-    const users = new Map(
-      rows.map((row) => [row.key, unpackUser({ ...row, st: row.st as Buffer })]),
-    )
+    if (stale.some(({ user }) => user === null)) continue
+    const users = new Map(stale.map(({ key, user }) => [key, user as UserState]))
     const found = [...subjects.keys()].flatMap((text, at): [string, UserState][] => {
       const user = users.get(keys[at] ?? -1)
       return user === undefined ? [] : [[text, user]]
