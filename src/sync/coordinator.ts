@@ -51,7 +51,9 @@ const readyOf = (configuration: Configuration, row: AudienceRow): Ready | null =
   const audience = configuration.audiences.get(row.audienceId)
   if (!audience || row.version === null) return null
   const { id, workspaceId, key, syncEveryMs } = audience
-  const destinationIds = audience.destinationIds.filter((it) => configuration.destinations.has(it))
+  const destinationIds = audience.destinationIds.filter(
+    (it) => configuration.destinations.get(it)?.enabled,
+  )
   const last =
     row.syncedVersion === null || row.slot === null || row.startedAt === null
       ? null
@@ -65,7 +67,7 @@ const readyOf = (configuration: Configuration, row: AudienceRow): Ready | null =
 const openDue = async (term: Term): Promise<Run | null> => {
   const now = term.deps.clock()
   const ready = [...(await readReady(term)).values()]
-  // Without a destination there is nobody to tell: the changes wait until there is one.
+  // Without a destination that is on there is nobody to tell: the changes wait until there is one.
   const due = ready.filter(
     ({ audience, candidate }) => audience.destinationIds.length > 0 && isDue(candidate, now),
   )

@@ -137,6 +137,19 @@ test('an audience without a destination keeps its changes until it has one', asy
   expect((await syncNow())?.emitted).toBe(1)
 })
 
+test('an audience whose only destination is switched off keeps its changes until it is on again', async () => {
+  world.live.replace({
+    destinations: [aDestination({ enabled: false })],
+    audiences: [anAudience()],
+  })
+  await setMembers(pool, [1])
+  await goLive(pool)
+  world.start()
+  expect((await syncNow())?.emitted).toBe(0)
+  world.live.replace({ destinations: [aDestination()], audiences: [anAudience()] })
+  expect((await syncNow())?.emitted).toBe(1)
+})
+
 test('more users than one chunk holds are synced in several, each recorded', async () => {
   const keys = Array.from({ length: 25 }, (_, index) => 64 * index + 3)
   await setMembers(pool, keys)
