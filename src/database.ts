@@ -1,7 +1,7 @@
 // Opens the one database of a process, embedded or by URL, and brings its tables up to date.
+import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { Fault } from './fault.ts'
-import type { Logger } from './logger.ts'
 import { type EmbeddedPostgres, findPostgres, startPostgres } from './postgres/embedded.ts'
 import { migrate } from './postgres/migrate.ts'
 import { openPool } from './postgres/pool.ts'

@@ -1,4 +1,5 @@
 // Opens the process's log: on Postgres by default, on Kafka where brokers are given.
+import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import type { Message, Outbound } from './domain/message.ts'
 import { openCodecs } from './log/avro.ts'
@@ -6,7 +7,6 @@ import { ensureTopics, kafkaAppender, kafkaSource } from './log/kafka.ts'
 import type { Appender, Codec, Source } from './log/log.ts'
 import { maintainPostgresLog, postgresAppender, postgresSource } from './log/postgres.ts'
 import { openRegistry } from './log/registry.ts'
-import type { Logger } from './logger.ts'
 import type { Pool } from './postgres/sql.ts'
 import type { Clock } from './running.ts'
 

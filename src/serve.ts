@@ -1,23 +1,21 @@
 // The composition root: opens what a process needs, starts its roles, and stops them along the line.
+import type { Logger } from 'pino'
 import manifest from '../package.json' with { type: 'json' }
 import { startAdmin } from './admin/admin.ts'
-import { sweepDue } from './audience/sweep.ts'
 import { startCollect } from './collect/collect.ts'
-import { collectLimits } from './collect/limits.ts'
 import { allowsPrivateDestinations, type Config, type Role } from './config.ts'
-import type { FirstStart } from './control/bootstrap.ts'
+import type { FirstStart } from './control/first-start.ts'
 import { openLive } from './control/live.ts'
 import { type Database, openDatabase } from './database.ts'
 import { startDeliver } from './deliver/deliver.ts'
 import type { Live } from './domain/configuration.ts'
 import { Fault } from './fault.ts'
-import { prepareConfiguration } from './first-start.ts'
 import { undiciPost } from './http/undici-post.ts'
-import type { Logger } from './logger.ts'
 import { type Metrics, openMetrics } from './metrics.ts'
 import { type Log, openLog } from './open-log.ts'
 import { openClock } from './postgres/clock.ts'
 import { startHeartbeat } from './postgres/heartbeat.ts'
+import { prepareConfiguration } from './prepare-configuration.ts'
 import { startProject } from './project/project.ts'
 import type { Clock, Running } from './running.ts'
 import { closing, type Part, supervise } from './supervise.ts'
@@ -123,7 +121,7 @@ const startReaders = async (deps: Deps, add: Add): Promise<string | null> => {
     add({ name: 'deliver', running: startDeliver({ ...deps, post }) })
   }
   if (has('project')) add({ name: 'project', running: startProject(deps) })
-  if (has('sync')) add({ name: 'sync', running: startSync({ ...deps, sweepDue }) })
+  if (has('sync')) add({ name: 'sync', running: startSync(deps) })
   return admin?.url ?? null
 }
 
@@ -134,7 +132,6 @@ const adminDeps = (deps: Deps) => ({
   allowPrivateDestinations: allowsPrivateDestinations(deps.config),
   requestSync,
   findSyncRun,
-  isReady: deps.isReady,
   version: manifest.version,
 })
 
@@ -148,7 +145,7 @@ const startEdge = async (deps: Deps, add: Add): Promise<string | null> => {
     ...deps,
     host: config.host,
     port: config.collectPort,
-    limits: { ...collectLimits, drainMsMax },
+    limits: { drainMsMax },
     region: config.region,
     count: deps.metrics.count,
     trustedProxies: config.trustedProxies,

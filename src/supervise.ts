@@ -1,5 +1,5 @@
 // Watches the parts of a process: they stop in one order, and the death of one ends them all.
-import type { Logger } from './logger.ts'
+import type { Logger } from 'pino'
 import type { Running } from './running.ts'
 
 export const stopLimits = {

@@ -12,7 +12,7 @@ import {
   withAdmin,
   workspaceOf,
 } from './client.ts'
-import { type Call, type Command, text } from './command.ts'
+import { type Call, type Command, text, texts } from './command.ts'
 
 export const command: Command = {
   name: 'audience',
@@ -100,8 +100,6 @@ const add = async (call: Call, ask: Ask, name: string): Promise<number> => {
   const workspaceId = await workspaceOf(call, ask)
   const path = narrowed('/admin/v1/destinations', workspaceId)
   const { destinations } = await ask<Destinations>({ path })
-  const wanted = call.values['destination']
-  const names = Array.isArray(wanted) ? wanted.map(String) : []
   const syncEvery = text(call, 'sync-every')
   const audience = await ask<Audience>({
     method: 'POST',
@@ -110,7 +108,9 @@ const add = async (call: Call, ask: Ask, name: string): Promise<number> => {
       name,
       ...(workspaceId === null ? {} : { workspaceId }),
       where: await readWhere(text(call, 'where')),
-      destinationIds: names.map((one) => theOne(destinations, 'destination', one).id),
+      destinationIds: texts(call, 'destination').map(
+        (one) => theOne(destinations, 'destination', one).id,
+      ),
       ...(syncEvery === null ? {} : { syncEvery }),
     },
   })

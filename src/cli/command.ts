@@ -46,4 +46,10 @@ export const text = (call: Call, option: string): string | null => {
   return typeof value === 'string' ? value : null
 }
 
+/** The texts of an option that may be repeated. */
+export const texts = (call: Call, option: string): readonly string[] => {
+  const value = call.values[option]
+  return Array.isArray(value) ? value.map(String) : []
+}
+
 export const flag = (call: Call, option: string): boolean => call.values[option] === true

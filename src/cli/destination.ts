@@ -9,7 +9,7 @@ import {
   withAdmin,
   workspaceOf,
 } from './client.ts'
-import { type Call, type Command, flag, text } from './command.ts'
+import { type Call, type Command, flag, text, texts } from './command.ts'
 
 export const command: Command = {
   name: 'destination',
@@ -93,11 +93,6 @@ const add = async (call: Call, ask: Ask, name: string): Promise<number> => {
     ['signed', destination.signed ? 'yes' : 'no'],
   ])
   return 0
-}
-
-const texts = (call: Call, option: string): readonly string[] => {
-  const value = call.values[option]
-  return Array.isArray(value) ? value.map(String) : []
 }
 
 const headerOf = (line: string): readonly [string, string] => {

@@ -25,6 +25,7 @@ export const command: Command = {
     const durationMs = Math.round(performance.now() - began)
     logger.info({ roles: config.roles, durationMs }, 'millrace.started')
     for (const line of bannerOf(millrace, config)) call.terminal.out(line)
+    // `done` below tells how the stop ended.
     signal.then(() => millrace.stop()).catch(() => undefined)
     try {
       await millrace.done

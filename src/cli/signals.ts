@@ -1,5 +1,5 @@
 // Waiting to be told to stop, and making sure that stopping ends.
-import type { Logger } from '../logger.ts'
+import type { Logger } from 'pino'
 
 /** npm and the terminal both hand on a Ctrl-C: two of them within this time are one. */
 const repeatMs = 2_000

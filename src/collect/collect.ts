@@ -20,7 +20,7 @@ export type CollectDeps = {
   readonly host: string
   /** 0 lets the system choose. */
   readonly port: number
-  readonly limits?: CollectLimits
+  readonly limits?: Partial<CollectLimits>
   /** The default region when absent. */
   readonly region?: Region
   readonly count?: Count
@@ -33,7 +33,7 @@ export type CollectDeps = {
 export type Collect = Running & { readonly url: string }
 
 export const startCollect = async (deps: CollectDeps): Promise<Collect> => {
-  const limits = deps.limits ?? collectLimits
+  const limits = { ...collectLimits, ...deps.limits }
   const readiness = openReadiness(deps.probe)
   let stopping: Promise<void> | null = null
   const app = openApp(

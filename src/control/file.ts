@@ -14,7 +14,7 @@ export const readFileText = (text: string): Read => {
   return 'problems' in parsed ? parsed : checkFile(parsed.value)
 }
 
-export const checkFile = (value: unknown): Read => {
+const checkFile = (value: unknown): Read => {
   const checked = check(value)
   return 'value' in checked ? { file: checked.value } : checked
 }

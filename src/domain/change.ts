@@ -18,7 +18,7 @@ export type Change = {
 type Place = { readonly shard: number; readonly seq: number; readonly destinationId: number }
 
 /** The webhook message as it is sent and signed: these keys, in this order. */
-export const identifyBody = ({ audience, userId, member, at }: Change): Uint8Array =>
+const identifyBody = ({ audience, userId, member, at }: Change): Uint8Array =>
   Buffer.from(
     JSON.stringify({
       version: 1,

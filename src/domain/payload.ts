@@ -2,7 +2,7 @@
 import { isObject, type Json, type JsonObject, type Message } from './message.ts'
 
 /** The integer version of the payload format; every type but delete carries it. */
-export const payloadVersion = 1
+const payloadVersion = 1
 
 type Routed = Pick<Message, 'type' | 'userId' | 'previousId' | 'groupId' | 'event' | 'timestamp'>
 

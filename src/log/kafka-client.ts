@@ -9,8 +9,8 @@ import {
   type logCreator,
   logLevel,
 } from 'kafkajs'
+import type { Logger } from 'pino'
 import { Fault } from '../fault.ts'
-import type { Logger } from '../logger.ts'
 import type { Topic } from './log.ts'
 
 export type KafkaConnection = {

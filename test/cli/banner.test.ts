@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { bannerOf } from '../../src/cli/banner.ts'
 import { parseConfig } from '../../src/config.ts'
-import type { FirstStart } from '../../src/control/bootstrap.ts'
+import type { FirstStart } from '../../src/control/first-start.ts'
 
 const textOf = (
   over: { collectUrl?: string | null; adminUrl?: string | null; firstStart?: Partial<FirstStart> },

@@ -1,12 +1,12 @@
 // What a start does to the configuration: applies the operator's file, then makes what a first start lacks.
 import { readFile } from 'node:fs/promises'
+import type { Logger } from 'pino'
 import { allowsPrivateDestinations, type Config } from './config.ts'
 import { applyFile } from './control/apply.ts'
-import { ensureFirstStart, type FirstStart } from './control/bootstrap.ts'
 import { readFileText } from './control/file.ts'
+import { ensureFirstStart, type FirstStart } from './control/first-start.ts'
 import type { Problem } from './control/problem.ts'
 import { Fault } from './fault.ts'
-import type { Logger } from './logger.ts'
 import type { Pool } from './postgres/sql.ts'
 
 type Deps = { readonly pool: Pool; readonly config: Config; readonly logger: Logger }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ensureFirstStart } from '../../src/control/bootstrap.ts'
+import { ensureFirstStart } from '../../src/control/first-start.ts'
 import { findToken } from '../../src/control/token.ts'
 import { cloneDatabase } from '../support/database.ts'
 
