@@ -30,8 +30,6 @@ export type AdminDeps = {
   readonly host: string
   /** 0: any free one. */
   readonly port: number
-  /** Accepted as an admin's beside those in the database. */
-  readonly token?: string | null
   readonly allowPrivateDestinations: boolean
   requestSync(
     sql: Sql,

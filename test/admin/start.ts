@@ -64,7 +64,6 @@ export const startTestAdmin = async (over: Partial<AdminDeps> = {}): Promise<Sta
     logger,
     host: '127.0.0.1',
     port: 0,
-    token: 'given-admin-token',
     allowPrivateDestinations: true,
     requestSync,
     findSyncRun,
@@ -74,13 +73,16 @@ export const startTestAdmin = async (over: Partial<AdminDeps> = {}): Promise<Sta
     await running.stop()
     await live.close()
   })
-  const viewer = await insertToken(pool, { name: 'watcher', role: 'viewer' })
+  const secret = 'given-admin-token'
+  const asked = over.pool ?? pool
+  await insertToken(asked, { name: 'environment', role: 'admin', secret })
+  const viewer = await insertToken(asked, { name: 'watcher', role: 'viewer' })
   return {
     pool,
     running,
     url: running.url,
     databaseUrl,
-    admin: clientOf(running.url, 'given-admin-token'),
+    admin: clientOf(running.url, secret),
     viewer: clientOf(running.url, viewer?.secret ?? ''),
     nobody: clientOf(running.url, null),
     lines,
