@@ -1,9 +1,10 @@
 // One acceptance run: purchases in, syncs at instants, and topic `outbound` compared after each.
 import { expect } from 'vitest'
+import { seeded } from '../support/seeded.ts'
 import { expectedMessages, line, stepMs } from './expectation.ts'
 import type { Line } from './line.ts'
 import type { OutboundReader } from './outbound.ts'
-import { firstDay, mulberry32, type Purchase } from './purchases.ts'
+import { firstDay, type Purchase } from './purchases.ts'
 
 type Options = {
   readonly line: Line
@@ -56,7 +57,7 @@ const byInstant = (purchases: readonly Purchase[]): ReadonlyMap<number, Purchase
 const killDelayMsMax = 120
 
 const planKills = ({ kills, seed }: Options, stops: number): ReadonlyMap<number, number> => {
-  const random = mulberry32(seed)
+  const random = seeded(seed)
   const plan = new Map<number, number>()
   while (plan.size < Math.min(kills, stops))
     plan.set(Math.floor(random() * stops), Math.floor(random() * killDelayMsMax))

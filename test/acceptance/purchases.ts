@@ -1,6 +1,7 @@
 // The purchases the acceptance runs on: the CDNOW set where it lies beside the project, else a generated
 // set of the same shape (customers who first buy within a quarter, then ever more rarely).
 import { existsSync, readFileSync } from 'node:fs'
+import { seeded } from '../support/seeded.ts'
 
 export type Purchase = {
   readonly row: number
@@ -36,7 +37,7 @@ const readCdnow = (): Purchase[] =>
     })
 
 export const generatePurchases = (seed: number, customers: number): readonly Purchase[] => {
-  const random = mulberry32(seed)
+  const random = seeded(seed)
   const purchases: Purchase[] = []
   for (let customer = 1; customer <= customers; customer++) {
     let day = Math.floor(random() * 90)
@@ -58,14 +59,3 @@ export const generatePurchases = (seed: number, customers: number): readonly Pur
 }
 
 const byTime = (purchases: Purchase[]) => purchases.sort((a, b) => a.at - b.at || a.row - b.row)
-
-/** A small seeded generator (Tommy Ettinger's mulberry32, public domain). */
-export const mulberry32 = (seed: number) => {
-  let state = seed >>> 0
-  return (): number => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}

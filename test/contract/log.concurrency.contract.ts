@@ -1,6 +1,7 @@
 // The part of the log contract that concurrency breaks first: no reader ever skips an entry.
 import { expect, test } from 'vitest'
 import type { At, Source } from '../../src/log/log.ts'
+import { seeded } from '../support/seeded.ts'
 import type { Suite } from './log.contract.ts'
 import {
   atText,
@@ -11,7 +12,6 @@ import {
   follow,
   pause,
   readAll,
-  seeded,
   textOf,
 } from './log.harness.ts'
 

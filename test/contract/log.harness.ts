@@ -13,6 +13,7 @@ import type {
   Topic,
 } from '../../src/log/log.ts'
 import type { Clock } from '../../src/running.ts'
+import { until } from '../support/until.ts'
 
 /** What one process would open. */
 export type Opened = { readonly appender: Appender; readonly source: Source }
@@ -49,29 +50,11 @@ export const topics = ['calls', 'calls.import', 'outbound'] as const
 
 export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
-/** Polls until the condition holds; fails loudly, naming what was awaited. */
-export const eventually = async (
+export const eventually = (
   what: string,
   holds: () => boolean | Promise<boolean>,
-  deadlineMs = 30_000,
-) => {
-  const deadline = performance.now() + deadlineMs
-  while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`not within ${deadlineMs} ms: ${what}`)
-    await pause(5)
-  }
-}
-
-/** mulberry32: a small seeded generator, so that a failure can be run again. */
-export const seeded = (seed: number) => {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
+  deadlineMs?: number,
+): Promise<void> => until(holds, what, deadlineMs)
 
 export const entry = (key: string, text: string): Entry => ({ key, value: Buffer.from(text) })
 

@@ -12,7 +12,8 @@ import {
   testLogger,
   topicsOf,
 } from '../support/kafka-harness.ts'
-import { atText, entry, eventually, readAll, seeded, textOf } from './log.harness.ts'
+import { seeded } from '../support/seeded.ts'
+import { atText, entry, eventually, readAll, textOf } from './log.harness.ts'
 
 const brokers = inject('kafkaBrokers')?.split(',') ?? []
 const prefix = `a${randomBytes(4).toString('hex')}.`

@@ -2,10 +2,10 @@
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, expect, test } from 'vitest'
 import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
 import { openReceiver } from '../support/receiver.ts'
+import { until } from '../support/until.ts'
 
 const dataDir = await mkdtemp(join(tmpdir(), 'millrace-process-'))
 const receiver = await openReceiver({ secret: 's3cret' })
@@ -19,12 +19,6 @@ afterAll(async () => {
   await receiver.close()
   await removeDataDir(dataDir)
 })
-
-const until = async (holds: () => boolean | Promise<boolean>) => {
-  for (const deadline = Date.now() + 30_000; Date.now() < deadline; await sleep(50))
-    if (await holds()) return
-  throw new Error(`it did not come to hold; arrived: ${receiver.requests.map(({ body }) => body)}`)
-}
 
 const startHere = async (time: string) => {
   const millrace = await startProcess({ dataDir, time: new Date(time) })

@@ -1,8 +1,8 @@
 // The heartbeat row: there while its process lives, gone after it stops or died a minute ago.
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { startHeartbeat } from '../../src/postgres/heartbeat.ts'
 import { cloneDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
 
 const { pool } = await cloneDatabase()
 
@@ -11,12 +11,6 @@ const rows = async () => {
     'select roles, configuration_version as version, beat_at as at from process order by started_at',
   )
   return rows
-}
-
-const until = async (holds: () => Promise<boolean>) => {
-  for (const deadline = Date.now() + 20_000; Date.now() < deadline; await sleep(5))
-    if (await holds()) return
-  throw new Error('it did not come to hold')
 }
 
 const deps = {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Outbound, outboundKey } from '../../src/domain/message.ts'
 import { partitionOf } from '../../src/domain/partition.ts'
 import { Fault } from '../../src/fault.ts'
@@ -6,7 +6,16 @@ import type { Appender, Entry } from '../../src/log/log.ts'
 import { findSyncRun, requestSync } from '../../src/sync/request.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { mortal } from './mortal.ts'
-import { goLive, openWorld, partitions, setMember, setMembers, told, type World } from './stage.ts'
+import {
+  goLive,
+  openWorld,
+  partitions,
+  setMember,
+  setMembers,
+  told,
+  until,
+  type World,
+} from './stage.ts'
 
 const { pool } = await cloneDatabase()
 let world: World
@@ -16,9 +25,6 @@ beforeEach(async () => {
 })
 
 afterEach(() => world.stopAll())
-
-const until = (condition: () => Promise<void> | void) =>
-  vi.waitFor(condition, { timeout: 20_000, interval: 2 })
 
 const finished = (id: number) =>
   until(async () => expect((await findSyncRun(pool, id))?.state).toBe('finished'))

@@ -1,5 +1,6 @@
 // A sync stage on a real Postgres and a log in memory, with memberships written by hand.
 import pino from 'pino'
+import { vi } from 'vitest'
 import type { Outbound } from '../../src/domain/message.ts'
 import { openCodecs } from '../../src/log/avro.ts'
 import type { Topic } from '../../src/log/log.ts'
@@ -138,6 +139,10 @@ export const setPosition = async (
 
 export const bodyOf = (outbound: Outbound) =>
   JSON.parse(Buffer.from(outbound.body).toString('utf8'))
+
+/** Until every `expect` of the condition holds. */
+export const until = (condition: () => Promise<void> | void) =>
+  vi.waitFor(condition, { timeout: 20_000, interval: 2 })
 
 /** "u1:true", sorted: who was told what. */
 export const told = (outbound: readonly Outbound[]): readonly string[] =>

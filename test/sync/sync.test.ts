@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { findSyncRun, requestSync } from '../../src/sync/request.ts'
 import { aDestination, anAudience } from '../support/configuration.ts'
 import { cloneDatabase } from '../support/database.ts'
@@ -12,6 +12,7 @@ import {
   setPosition,
   start,
   told,
+  until,
   type World,
 } from './stage.ts'
 
@@ -23,9 +24,6 @@ beforeEach(async () => {
 })
 
 afterEach(() => world.stopAll())
-
-const until = (condition: () => Promise<void> | void) =>
-  vi.waitFor(condition, { timeout: 20_000, interval: 5 })
 
 const finished = async (id: number) => {
   await until(async () => expect((await findSyncRun(pool, id))?.state).toBe('finished'))

@@ -1,0 +1,12 @@
+// Random numbers that a failure can be run again with.
+
+/** Tommy Ettinger's mulberry32, public domain: uniform in [0, 1). */
+export const seeded = (seed: number) => {
+  let state = seed >>> 0
+  return (): number => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
