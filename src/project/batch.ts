@@ -18,6 +18,7 @@ import type { BoundedMap } from './bounded-map.ts'
 import { type Call, identitiesOf, readCall } from './call.ts'
 import { type Folded, foldBatch, type Placed } from './fold.ts'
 import type { Lane, Piece } from './lanes.ts'
+import { pauser } from './pauser.ts'
 import {
   addIdentities,
   findIdentities,
@@ -58,10 +59,19 @@ export const prepareBatch = async (
   { fresh }: { readonly fresh: boolean },
 ): Promise<Prepared> => {
   const { plan } = desk
-  const calls = pieces.map((piece) => piece.calls.map(({ message }) => readCall(message, plan)))
+  const pause = pauser(desk.yieldMs)
   const asked = new Map<string, Identity>()
-  for (const { who } of calls.flat())
-    for (const identity of identitiesOf(who)) asked.set(identity.text, identity)
+  const calls: Call[][] = []
+  for (const piece of pieces) {
+    const read: Call[] = []
+    calls.push(read)
+    for (const { message } of piece.calls) {
+      const call = readCall(message, plan)
+      read.push(call)
+      for (const identity of identitiesOf(call.who)) asked.set(identity.text, identity)
+      if (pause.due()) await pause.take()
+    }
+  }
   const known = new Map<string, number>()
   const missing: [string, Identity][] = []
   for (const [text, identity] of asked) {

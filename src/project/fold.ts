@@ -1,5 +1,4 @@
 // Folding a batch into users, in log order, and deciding from it which memberships flip. Pure.
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { assess, type Flip } from '../audience/assess.ts'
 import { keepOf, type Plan, type PlannedAudience } from '../audience/plan.ts'
 import { setSummary, setTraits, summaryOf, traitsOf, type UserState } from '../audience/state.ts'
@@ -7,6 +6,7 @@ import { emptyCount, foldCount } from '../domain/summary.ts'
 import { writeTraits } from '../domain/traits.ts'
 import { bucketOf } from '../domain/window.ts'
 import type { Call } from './call.ts'
+import { pauser } from './pauser.ts'
 import { type AddedIdentity, type Merge, openPeople, type Touched } from './people.ts'
 
 export type Placed = {
@@ -112,16 +112,4 @@ const look = (touched: Touched, { plan, at, audiences }: Look): readonly Flip[] 
   const { key: userKey, userId } = user
   const held = user.members.filter((audienceId) => !flipped.has(audienceId))
   return [...flips, ...held.map((audienceId) => ({ audienceId, userKey, userId, member: true }))]
-}
-
-const pauser = (everyMs: number) => {
-  let since = performance.now()
-  let turns = 0
-  return {
-    due: () => (++turns & 31) === 0 && performance.now() - since > everyMs,
-    take: async () => {
-      await nextTurn()
-      since = performance.now()
-    },
-  }
 }
