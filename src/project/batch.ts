@@ -52,6 +52,9 @@ export type Prepared = {
   readonly known: ReadonlyMap<string, number>
 }
 
+/** Each of the written batch's dozen round trips may wait this long, in milliseconds. */
+const prepareYieldMs = 1
+
 /** Everything that can be done while the batch before is still being written. */
 export const prepareBatch = async (
   desk: Desk,
@@ -59,7 +62,7 @@ export const prepareBatch = async (
   { fresh }: { readonly fresh: boolean },
 ): Promise<Prepared> => {
   const { plan } = desk
-  const pause = pauser(desk.yieldMs)
+  const pause = pauser(prepareYieldMs)
   const asked = new Map<string, Identity>()
   const calls: Call[][] = []
   for (const piece of pieces) {

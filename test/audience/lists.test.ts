@@ -1,0 +1,27 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { numberList, textList } from '../../src/audience/lists.ts'
+import { cloneDatabase } from '../support/database.ts'
+
+const { pool } = await cloneDatabase()
+
+test('Postgres reads written lists as what they were', async () => {
+  const text = fc
+    .oneof(fc.string({ unit: 'binary' }), fc.string({ unit: fc.constantFrom(...'"\\{},\' N') }))
+    .map((value) => value.replaceAll('\0', ''))
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.oneof(text, fc.constantFrom('', 'null', 'NULL'))),
+      fc.array(fc.maxSafeInteger()),
+      async (texts, numbers) => {
+        const { rows } = await pool.query<{ texts: string[]; numbers: string }>(
+          'select $1::text[] as texts, to_json($2::bigint[])::text as numbers',
+          [textList(texts), numberList(numbers)],
+        )
+        expect(rows[0]?.texts).toEqual(texts)
+        expect(JSON.parse(rows[0]?.numbers ?? '')).toEqual(numbers.map((number) => number || 0))
+      },
+    ),
+    { numRuns: 200 },
+  )
+})
