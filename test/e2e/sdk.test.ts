@@ -65,6 +65,8 @@ const acceptsWriteKey = () =>
 
 const timestamp = new Date('2026-01-02T03:04:05.678Z')
 const at = '2026-01-02T03:04:05.678Z'
+// This process's clock stands still: without this, the time since its start would count as the sender's skew.
+const context = { ignoreSentAt: true }
 const device = {
   device: { model: 'Pixel 9', type: 'android' },
   os: { name: 'Android', version: '16' },
@@ -76,12 +78,18 @@ test('every kind of call of the SDK reaches the webhook exactly once, in its sha
   const errors: unknown[] = []
   sdk.on('error', (error) => errors.push(error))
   const userId = 'u1'
-  sdk.identify({ userId, traits: { email: 'a@example.org', plan: 'pro' }, timestamp })
-  sdk.track({ userId, event: 'Order Completed', properties: { price: 9.5 }, timestamp })
-  sdk.page({ userId, name: 'Home', properties: { url: 'https://example.org/' }, timestamp })
-  sdk.screen({ userId, name: 'Cart', context: device, timestamp })
-  sdk.group({ userId, groupId: 'g1', traits: { 'total seats': 5 }, timestamp })
-  sdk.alias({ userId: 'u2', previousId: userId, timestamp })
+  sdk.identify({ userId, traits: { email: 'a@example.org', plan: 'pro' }, context, timestamp })
+  sdk.track({ userId, event: 'Order Completed', properties: { price: 9.5 }, context, timestamp })
+  sdk.page({
+    userId,
+    name: 'Home',
+    properties: { url: 'https://example.org/' },
+    context,
+    timestamp,
+  })
+  sdk.screen({ userId, name: 'Cart', context: { ...device, ...context }, timestamp })
+  sdk.group({ userId, groupId: 'g1', traits: { 'total seats': 5 }, context, timestamp })
+  sdk.alias({ userId: 'u2', previousId: userId, context, timestamp })
   await sdk.closeAndFlush()
   expect(errors).toEqual([])
 
