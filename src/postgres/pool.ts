@@ -27,14 +27,16 @@ export const openPool = (options: Options): Pool => {
     max: options.connectionsMax,
     connectionTimeoutMillis: 10_000,
   })
-  pool.on('error', options.onError ?? (() => undefined))
+  const onError = options.onError ?? (() => undefined)
+  pool.on('error', onError)
   const connect = <R>(use: (connection: Connection) => Promise<R>) => borrow(pool, use)
   return {
     query: queryOf(pool),
     connect,
     transaction: (work, transactionOptions) =>
       connect((connection) => transact(connection, work, transactionOptions)),
-    listen: (channel, listener) => listen(() => new pg.Client(settings), channel, listener),
+    listen: (channel, listener) =>
+      listen({ open: () => new pg.Client(settings), onError }, channel, listener),
     close: () => pool.end(),
   }
 }
@@ -88,14 +90,16 @@ const transact = async <R>(
 
 const reconnectAfterMs = 1_000
 
-const listen = async (open: () => pg.Client, channel: string, listener: Listener) => {
+type Listening = { readonly open: () => pg.Client; readonly onError: (error: Error) => void }
+
+const listen = async ({ open, onError }: Listening, channel: string, listener: Listener) => {
   let closed = false
   let client: pg.Client | null = null
   let timer: NodeJS.Timeout | undefined
   const attach = async () => {
     const next = open()
     next.on('notification', ({ payload }) => listener.notified(payload ?? ''))
-    next.on('error', () => undefined)
+    next.on('error', onError)
     next.on('end', () => retry())
     await next.connect()
     await next.query(`listen ${pg.escapeIdentifier(channel)}`)
@@ -106,7 +110,11 @@ const listen = async (open: () => pg.Client, channel: string, listener: Listener
     if (closed) return
     client = null
     clearTimeout(timer)
-    timer = setTimeout(() => attach().then(listener.reconnected, retry), reconnectAfterMs)
+    timer = setTimeout(() => attach().then(listener.reconnected, failed), reconnectAfterMs)
+  }
+  const failed = (error: Error) => {
+    onError(error)
+    retry()
   }
   await attach()
   return async () => {
