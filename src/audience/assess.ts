@@ -1,5 +1,5 @@
 // Evaluating a user's audiences at an instant: which memberships flip, and when to look again.
-import { holds, nextChange } from '../domain/evaluate.ts'
+import { holds, nextChange } from '../domain/condition/evaluate.ts'
 import type { PlannedAudience } from './plan.ts'
 import { factsOf, type UserState } from './state.ts'
 

@@ -1,5 +1,5 @@
 // The binary form of a user's state in ustate.st: typically a few hundred bytes, far below 2 kB.
-import type { CountSummary } from '../domain/summary.ts'
+import type { CountSummary } from '../domain/condition/summary.ts'
 import type { Stamp, Traits } from '../domain/traits.ts'
 import { type ByteWriter, byteWriter, packedReader } from './bytes.ts'
 import type { UserState } from './state.ts'

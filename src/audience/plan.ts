@@ -1,9 +1,9 @@
 // The plan: which leaves are folded for which events, and which audiences are evaluated from them.
-import { type EventSpec, type Filter, parseCondition } from '../domain/condition.ts'
-import { type BoundCondition, bind, leafIdsOf, readsTraits } from '../domain/evaluate.ts'
-import { leavesOf } from '../domain/leaf.ts'
+import { type EventSpec, type Filter, parseCondition } from '../domain/condition/condition.ts'
+import { type BoundCondition, bind, leafIdsOf, readsTraits } from '../domain/condition/evaluate.ts'
+import { leavesOf } from '../domain/condition/leaf.ts'
+import type { Window } from '../domain/condition/window.ts'
 import type { JsonObject } from '../domain/message.ts'
-import type { Window } from '../domain/window.ts'
 import type { Sql } from '../postgres/sql.ts'
 
 export type PlannedAudience = {

@@ -1,7 +1,7 @@
 // One user as the projector and the sweep hold it: packed as stored, and over it what was asked for or changed.
-import type { Facts } from '../domain/evaluate.ts'
+import type { Facts } from '../domain/condition/evaluate.ts'
+import { type CountSummary, combineCounts } from '../domain/condition/summary.ts'
 import type { JsonObject } from '../domain/message.ts'
-import { type CountSummary, combineCounts } from '../domain/summary.ts'
 import { combineTraits, type Traits, traitValues } from '../domain/traits.ts'
 import { unpackSummaries, unpackSummary, unpackTraits } from './unpack.ts'
 

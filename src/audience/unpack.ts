@@ -1,6 +1,7 @@
 // Reading the parts of a packed user where they stand, so that only what a call needs is decoded.
+
+import type { CountSummary } from '../domain/condition/summary.ts'
 import type { Json } from '../domain/message.ts'
-import type { CountSummary } from '../domain/summary.ts'
 import type { Stamp, Trait, Traits } from '../domain/traits.ts'
 import { byteReader, type PackedReader, packedReader } from './bytes.ts'
 

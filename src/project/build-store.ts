@@ -1,5 +1,5 @@
 // The SQL of builds: what audiences there are, their leaves, fences and how far each build has come.
-import type { Condition } from '../domain/condition.ts'
+import type { Condition } from '../domain/condition/condition.ts'
 import type { Audience } from '../domain/configuration.ts'
 import type { JsonObject } from '../domain/message.ts'
 import { Fault } from '../fault.ts'

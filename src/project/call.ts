@@ -1,10 +1,10 @@
 // A call as folding needs it: who, when, which leaves it feeds and which traits it writes.
 
 import type { Plan, PlannedLeaf } from '../audience/plan.ts'
-import { admits } from '../domain/evaluate.ts'
+import { admits } from '../domain/condition/evaluate.ts'
+import { effectiveTime } from '../domain/condition/window.ts'
 import { type Identity, type Who, whoOf } from '../domain/identity.ts'
 import type { JsonObject, Message } from '../domain/message.ts'
-import { effectiveTime } from '../domain/window.ts'
 
 export type Call = {
   readonly who: Who

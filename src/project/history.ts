@@ -2,10 +2,10 @@
 import { loadPlan, type Plan, type PlannedLeaf } from '../audience/plan.ts'
 import { setSummary, summaryOf, type UserState } from '../audience/state.ts'
 import { lockUsers, prepareSession, saveUsers } from '../audience/store.ts'
+import { emptyCount, foldCount } from '../domain/condition/summary.ts'
+import { bucketOf, effectiveTime } from '../domain/condition/window.ts'
 import { type Identity, whoOf } from '../domain/identity.ts'
 import type { Message } from '../domain/message.ts'
-import { emptyCount, foldCount } from '../domain/summary.ts'
-import { bucketOf, effectiveTime } from '../domain/window.ts'
 import {
   type Duplicates,
   openDuplicates,

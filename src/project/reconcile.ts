@@ -1,8 +1,8 @@
 // Comparing the configured audiences with those in the plan: what is gone, new or edited.
 import { leafFinder } from '../audience/plan.ts'
-import { type Condition, parseCondition } from '../domain/condition.ts'
+import { type Condition, parseCondition } from '../domain/condition/condition.ts'
+import { canonicalText, leavesOf } from '../domain/condition/leaf.ts'
 import type { Configuration } from '../domain/configuration.ts'
-import { canonicalText, leavesOf } from '../domain/leaf.ts'
 import type { Source, Topic } from '../log/log.ts'
 import type { Connection, Pool } from '../postgres/sql.ts'
 import {

@@ -11,7 +11,7 @@ import {
   traitsOf,
   type UserState,
 } from '../../src/audience/state.ts'
-import { foldCount } from '../../src/domain/summary.ts'
+import { foldCount } from '../../src/domain/condition/summary.ts'
 import { writeTraits } from '../../src/domain/traits.ts'
 
 const everything = { leaf: (_id: number) => true, audience: (_id: number) => true }

@@ -8,8 +8,8 @@ import {
   foldCount,
   reaches,
   turningBucket,
-} from '../../src/domain/summary.ts'
-import { bucketOf, effectiveTime, expiryOf, tailOf } from '../../src/domain/window.ts'
+} from '../../src/domain/condition/summary.ts'
+import { bucketOf, effectiveTime, expiryOf, tailOf } from '../../src/domain/condition/window.ts'
 
 const times = fc.array(fc.integer({ min: 0, max: 400 }), { maxLength: 30 })
 const scene = fc.record({

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { Json } from '../../src/domain/message.ts'
-import { type Comparison, compare, passes } from '../../src/domain/value.ts'
+import { type Comparison, compare, passes } from '../../../src/domain/condition/value.ts'
+import type { Json } from '../../../src/domain/message.ts'
 
 const check = (op: string, found: unknown, value?: unknown) =>
   compare({ op, value, foldCase: false } as Comparison, found as Json | undefined)

@@ -1,7 +1,8 @@
 // Deciding whether a user is in an audience at an instant, and when time alone may change that.
+
+import type { Json, JsonObject } from '../message.ts'
 import type { Condition, EventSpec, Filter } from './condition.ts'
 import { leafHash } from './leaf.ts'
-import type { Json, JsonObject } from './message.ts'
 import {
   type CountSummary,
   countAbove,

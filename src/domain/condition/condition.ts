@@ -1,8 +1,8 @@
 // The condition of an audience: what it may say, and the parser that refuses whatever cannot be evaluated.
-import type { Json, JsonObject } from './message.ts'
+import type { Json, JsonObject } from '../message.ts'
+import { parseTest } from './comparison.ts'
 import { problemsOf, type Reading, type Report, readingOf } from './reading.ts'
 import type { CountOperator, Threshold } from './summary.ts'
-import { parseTest } from './test.ts'
 import type { Test } from './value.ts'
 import { parseDuration, type Window, windowOf } from './window.ts'
 

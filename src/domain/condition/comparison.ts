@@ -1,5 +1,5 @@
 // Parsing one comparison of a condition: {"trait"|"prop": path, "op": …, "value": …}.
-import type { Json } from './message.ts'
+import type { Json } from '../message.ts'
 import type { Reading } from './reading.ts'
 import {
   type Comparison,

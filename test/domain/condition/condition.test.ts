@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { parseCondition } from '../../src/domain/condition.ts'
-import { canonicalText, leavesOf } from '../../src/domain/leaf.ts'
+import { parseCondition } from '../../../src/domain/condition/condition.ts'
+import { canonicalText, leavesOf } from '../../../src/domain/condition/leaf.ts'
 
 const event = { name: 'Order Completed' }
 const once = { op: 'gte', value: 1 }

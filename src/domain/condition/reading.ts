@@ -1,5 +1,5 @@
 // Reading untrusted JSON with the path in hand, so that every refusal says where and what was expected.
-import type { Json, JsonObject } from './message.ts'
+import type { Json, JsonObject } from '../message.ts'
 
 export type Report = {
   readonly problems: { readonly path: string; readonly message: string }[]

@@ -1,5 +1,5 @@
 // Comparing a JSON value with a literal: two-valued, with the one fixed coercion table of conditions.
-import type { Json } from './message.ts'
+import type { Json } from '../message.ts'
 
 type Scalar = string | number | boolean
 
