@@ -1,7 +1,8 @@
 // The deliver stage: posts each call to the webhook destinations of its source, straight from the log.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Membership, Topic } from '../log/log.ts'
+import type { Topic } from '../log/log.ts'
+import { type Holding, holdMembership } from '../membership.ts'
 import type { Running } from '../running.ts'
 import { flushAttempts, openAttemptLog, pruneAttempts } from './attempts.ts'
 import { openDesk } from './desk.ts'
@@ -20,12 +21,15 @@ export type { DeliverDeps } from './stage.ts'
 export const startDeliver = (deps: DeliverDeps): Running => {
   const end = Promise.withResolvers<void>()
   const drained = Promise.withResolvers<void>()
-  const stage = openStage(deps, { drained: drained.promise, fail: end.reject })
+  const stage = openStage(deps, {
+    drained: drained.promise,
+    fail: end.reject,
+    fenced: (lease) => (lease.topic === 'calls.import' ? imports : live).fenced(lease),
+  })
   // Imports are a membership of their own: holding them back must not hold back live calls.
-  const memberships = [
-    join(stage, 'deliver', ['calls', 'outbound']),
-    join(stage, 'deliver.import', ['calls.import']),
-  ]
+  const live = join(stage, 'deliver', ['calls', 'outbound'])
+  const imports = join(stage, 'deliver.import', ['calls.import'])
+  const memberships = [live, imports]
   for (const { done } of memberships) done.catch(end.reject)
   const loops = startLoops(stage)
   let stopped: Promise<void> | null = null
@@ -49,9 +53,9 @@ export const startDeliver = (deps: DeliverDeps): Running => {
 /** Room changes with every round; who waits for it need not hear of each. */
 const roomGatherMs = 5
 
-type Ends = { readonly drained: Promise<void>; readonly fail: (error: unknown) => void }
+type Ends = Pick<Stage, 'drained' | 'fail' | 'fenced'>
 
-const openStage = (deps: DeliverDeps, { drained, fail }: Ends): Stage => ({
+const openStage = (deps: DeliverDeps, ends: Ends): Stage => ({
   deps,
   limits: { ...deliverLimits, ...deps.limits },
   owner: randomUUID(),
@@ -69,13 +73,14 @@ const openStage = (deps: DeliverDeps, { drained, fail }: Ends): Stage => ({
   parkedChains: 0,
   stopping: false,
   giveUpAt: Number.POSITIVE_INFINITY,
-  drained,
-  fail,
+  ...ends,
 })
 
-const join = (stage: Stage, name: string, topics: readonly Topic[]): Membership =>
-  stage.deps.source.join({ name, topics, bytesMax: stage.limits.fetchBytesMax }, (lease) =>
-    gain(stage, lease),
+const join = (stage: Stage, name: string, topics: readonly Topic[]): Holding =>
+  holdMembership(() =>
+    stage.deps.source.join({ name, topics, bytesMax: stage.limits.fetchBytesMax }, (lease) =>
+      gain(stage, lease),
+    ),
   )
 
 type Loops = { stop(): Promise<void> }

@@ -8,7 +8,8 @@ import { type Connection, sqlState } from '../postgres/sql.ts'
 import { type ChainKey, demoteFollowers, releaseHeads } from './chain-store.ts'
 import { arrive, type Claimed, cancelGone, claim, mayClaim, unparkCancelled } from './claim.ts'
 import { bytesOf, chainKeyOf, type Task, type Work } from './desk.ts'
-import type { Chain, Stage } from './stage.ts'
+import { lose } from './positions.ts'
+import type { Chain, Partition, Stage } from './stage.ts'
 import {
   buryParked,
   deleteDelivered,
@@ -55,6 +56,7 @@ const workOnce = async (stage: Stage, works: readonly Work[], due: boolean): Pro
   })
   // A full claim says that there is more.
   if (done.claimed.length >= stage.limits.claimMax) stage.desk.claimAt = 0
+  for (const partition of done.fenced) lose(stage, partition)
   unparkCancelled(stage, done.cancelled)
   arrive(stage, done.claimed)
   stage.room.ring()
@@ -64,9 +66,11 @@ type Done = {
   readonly kept: readonly boolean[]
   readonly cancelled: readonly ChainKey[]
   readonly claimed: readonly Claimed[]
+  /** Whose epoch is no longer ours. */
+  readonly fenced: readonly Partition[]
 }
 
-const nothingDone: Done = { kept: [], cancelled: [], claimed: [] }
+const nothingDone: Done = { kept: [], cancelled: [], claimed: [], fenced: [] }
 
 const commit = async (stage: Stage, works: readonly Work[], due: boolean): Promise<Done> => {
   const { pool, logger } = stage.deps
@@ -89,7 +93,8 @@ const isHopeless = (error: unknown): boolean => /^(22|23|42)/.test(sqlState(erro
 type Batch = { readonly works: readonly Work[]; readonly due: boolean }
 
 const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> => {
-  const held = await heldOf(tx, batch.works)
+  const owned = ownedOf(batch.works)
+  const held = await holdPartitions(tx, owned)
   const works = batch.works.filter(({ partition }) => held.has(placeOf(partition)))
   const at = stage.deps.clock()
   const leased = { owner: stage.owner, at }
@@ -117,17 +122,13 @@ const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> 
     if (task.type === 'delivered') return gone.has(task.id)
     return task.type === 'bury' ? gone.has(task.burial.id) : true
   })
-  return { kept, cancelled, claimed }
+  const fenced = owned.filter((partition) => !held.has(placeOf(partition)))
+  return { kept, cancelled, claimed, fenced }
 }
 
-/** The places of the works that are still ours. */
-const heldOf = (tx: Connection, works: readonly Work[]): Promise<ReadonlySet<string>> => {
-  const partitions = [...new Set(works.map(({ partition }) => partition))]
-  return holdPartitions(
-    tx,
-    partitions.filter(({ lost }) => !lost),
-  )
-}
+/** The partitions of the works, without those known to be lost. */
+const ownedOf = (works: readonly Work[]): readonly Partition[] =>
+  [...new Set(works.map(({ partition }) => partition))].filter(({ lost }) => !lost)
 
 const pluck = <T, K extends keyof T>(all: readonly T[], key: K): readonly T[K][] =>
   all.map((one) => one[key])

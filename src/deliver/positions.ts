@@ -50,8 +50,8 @@ const tellLog = async (
   }
 }
 
-/** Somebody else gained the partition: its epoch moved on. The log will say so too, later. */
-const lose = (stage: Stage, partition: Partition): void => {
+/** Somebody else gained the partition: its epoch moved on. */
+export const lose = (stage: Stage, partition: Partition): void => {
   if (partition.lost) return
   stage.deps.logger.warn(
     { topic: partition.topic, partition: partition.partition },
@@ -59,4 +59,5 @@ const lose = (stage: Stage, partition: Partition): void => {
   )
   partition.lost = true
   abandon(stage, partition)
+  stage.fenced(partition.lease)
 }

@@ -143,6 +143,8 @@ export type Stage = {
   giveUpAt: number
   /** Resolves when a stopping stage has drained. */
   readonly drained: Promise<void>
+  /** The partition's position has another owner. */
+  readonly fenced: (lease: Lease) => void
   /** Ends the stage: something failed that no retry mends. */
   readonly fail: (error: unknown) => void
 }

@@ -1,6 +1,7 @@
 // The projector's loop: gathers calls of all partitions into one transaction after another.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import type { Lease } from '../log/log.ts'
 import { isReplayable } from '../postgres/sql.ts'
 import {
   type Desk,
@@ -24,6 +25,7 @@ export type BatchDeps = {
   readonly turns: Turns
   readonly limits: ProjectLimits
   readonly logger: Logger
+  readonly fenced: (lease: Lease) => void
 }
 
 /** Returns when the queue is closed, the batch in hand settled. */
@@ -123,14 +125,18 @@ type Tries = { readonly tries: number; readonly outageMs: number }
 
 /** Says why the batch is tried again, or throws what no further try can mend. */
 const recover = async (
-  { desk, limits }: BatchDeps,
+  { desk, limits, logger, fenced }: BatchDeps,
   error: unknown,
   { tries, outageMs }: Tries,
 ): Promise<string> => {
   const unwound = unwoundBy(error)
   switch (unwound?.type) {
     case 'lost':
-      for (const lane of unwound.lanes) lane.lose()
+      for (const { lease, lose } of unwound.lanes) {
+        logger.warn({ topic: lease.topic, partition: lease.partition }, 'position.lost')
+        lose()
+        fenced(lease)
+      }
       return 'lost'
     case 'stale':
       if (unwound.plan !== null) desk.plan = unwound.plan

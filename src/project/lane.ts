@@ -1,9 +1,7 @@
 // Gaining a partition: takes its position over and turns fetched batches into queued pieces.
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
-import type { Logger } from 'pino'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Message } from '../domain/message.ts'
 import { openDuplicates } from '../duplicate/duplicates.ts'
-import { Fault } from '../fault.ts'
 import type { Batch, Codec, Lease, Reader, Recorded, Source } from '../log/log.ts'
 import { gainPosition } from '../postgres/position.ts'
 import type { Pool } from '../postgres/sql.ts'
@@ -17,7 +15,6 @@ type LaneDeps = {
   readonly pool: Pool
   readonly queue: LaneQueue
   readonly limits: ProjectLimits
-  readonly logger: Logger
   /** Aborts when the stage stops. */
   readonly stopping: AbortSignal
 }
@@ -55,7 +52,7 @@ export const gainLane = async (
   }
   lanes.set(name, lane)
   const from = await firstWanted(deps.source, lease, position.next)
-  return { from, handle: (batch) => handle(deps, { lane, ended: ended.signal }, batch) }
+  return { from, handle: (batch) => handle(deps, lane, batch) }
 }
 
 /** A partition never read before starts where the log does. */
@@ -88,11 +85,9 @@ const committer = (lease: Lease, next: () => bigint) => {
   return commit
 }
 
-type Held = { readonly lane: Lane; readonly ended: AbortSignal }
-
 const decodeAtOnce = 256
 
-const handle = async (deps: LaneDeps, { lane, ended }: Held, batch: Batch): Promise<void> => {
+const handle = async (deps: LaneDeps, lane: Lane, batch: Batch): Promise<void> => {
   const { queue, limits } = deps
   const entries = batch.entries.filter(({ offset }) => offset >= lane.next)
   for (let start = 0; start < entries.length; start += limits.batchCallsMax) {
@@ -103,7 +98,6 @@ const handle = async (deps: LaneDeps, { lane, ended }: Held, batch: Batch): Prom
   }
   if (entries.length === 0 && batch.next > lane.next)
     await queue.put({ lane, next: batch.next, calls: [] })
-  if (ended.aborted) await outlive(deps, lane)
 }
 
 const decode = async (codec: Codec<Message>, entries: readonly Recorded[]) => {
@@ -116,18 +110,4 @@ const decode = async (codec: Codec<Message>, entries: readonly Recorded[]) => {
     await nextTurn()
   }
   return calls
-}
-
-/** Holds the partition back until the log, too, says that it is somebody else's. */
-const outlive = async ({ limits, logger, stopping }: LaneDeps, lane: Lane): Promise<void> => {
-  const { topic, partition, lost } = lane.lease
-  if (lost.aborted || stopping.aborted) return
-  logger.warn({ topic, partition }, 'position.lost')
-  const signal = AbortSignal.any([lost, stopping])
-  await sleep(limits.lostLeaseMs, undefined, { signal }).catch(() => undefined)
-  if (!signal.aborted)
-    throw new Fault(
-      'position_lost',
-      `another process took ${topic}/${partition}, but the log still gives it to this one`,
-    )
 }

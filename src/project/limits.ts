@@ -9,8 +9,6 @@ export type ProjectLimits = {
   readonly queueCallsMax: number
   /** Of values fetched from the log and not yet decoded. */
   readonly fetchBytesMax: number
-  /** How long a partition may stay ours by the log although another process has taken it, in milliseconds. */
-  readonly lostLeaseMs: number
   readonly userCacheBytesMax: number
   readonly identityCacheBytesMax: number
   /** Of message digests remembered for one partition. */
@@ -38,7 +36,6 @@ export const projectLimits: ProjectLimits = {
   gatherMs: 10,
   queueCallsMax: 10_000,
   fetchBytesMax: 16 * mebibyte,
-  lostLeaseMs: 60_000,
   userCacheBytesMax: 64 * mebibyte,
   identityCacheBytesMax: 32 * mebibyte,
   duplicateBytesMax: 4 * mebibyte,

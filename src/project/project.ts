@@ -5,6 +5,7 @@ import type { UserState } from '../audience/state.ts'
 import type { Live } from '../domain/configuration.ts'
 import type { Message } from '../domain/message.ts'
 import type { Codec, Source } from '../log/log.ts'
+import { holdMembership } from '../membership.ts'
 import type { Pool } from '../postgres/sql.ts'
 import type { Clock, Running } from '../running.ts'
 import type { Desk } from './batch.ts'
@@ -54,12 +55,16 @@ const serve = async (deps: ProjectDeps, stopping: AbortController): Promise<void
   const signal = stopping.signal
   const shared = { ...deps, limits, turns: turns(), stopping: signal }
   const laneDeps = { ...shared, codec: deps.codecs.call, queue }
-  const membership = source.join(
-    { name: 'project', topics: ['calls', 'calls.import'], bytesMax: limits.fetchBytesMax },
-    (lease) => gainLane(laneDeps, lanes, lease),
+  const group = {
+    name: 'project',
+    topics: ['calls', 'calls.import'],
+    bytesMax: limits.fetchBytesMax,
+  } as const
+  const membership = holdMembership(() =>
+    source.join(group, (lease) => gainLane(laneDeps, lanes, lease)),
   )
   const work = [
-    projectBatches({ desk, queue, turns: shared.turns, limits, logger }),
+    projectBatches({ desk, queue, turns: shared.turns, limits, logger, fenced: membership.fenced }),
     membership.done,
     runBuilds(shared),
   ]

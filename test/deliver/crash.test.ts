@@ -247,3 +247,23 @@ test.each([11, 12, 13])(
     expect(await rowsOf('dead'), `seed ${seed}`).toEqual([])
   },
 )
+
+test.each([
+  ['sent', 200, 0],
+  ['parked', 500, 5],
+])(
+  'what is %s after an owner of before took the epoch late is not lost',
+  async (_, status, parked) => {
+    const { hook, rig, many } = await scene()
+    rig.start()
+    await rig.append(many(5))
+    await drained(rig)
+    // Its lease is long lost, its statement comes through only now: the log will never say so.
+    await database.pool.query("update position set epoch = epoch + 1 where reader = 'deliver'")
+    hook.reply(() => status)
+    await rig.append(many(5))
+    await drained(rig)
+    expect(countsOf(hook).size).toBe(10)
+    expect(await rowsOf('parked')).toHaveLength(parked)
+  },
+)

@@ -80,6 +80,19 @@ test('processes that share the work, come and go, fold every call once', async (
   expect(await rig.members(1)).toEqual(users)
 })
 
+test('an owner of before who gains late takes the epoch, and the calls are folded all the same', async () => {
+  const rig = await aRig(pool, [audience(1, performed('eq', 2))])
+  running.push(rig.start())
+  await rig.built()
+  await rig.send(...users.map((userId) => ({ userId })))
+  await rig.caughtUp()
+  // Its lease is long lost, its statement comes through only now: the log will never say so.
+  await pool.query("update position set epoch = epoch + 1 where reader = 'project'")
+  await rig.send(...users.map((userId) => ({ userId })))
+  await rig.caughtUp()
+  expect(await rig.members(1)).toEqual(users)
+})
+
 test('killed at any await, nothing is lost and nothing counted twice', async () => {
   for (const at of [1, 7, 11, 14, 16, 18, 20, 22, 25, 28, 32, 40, 50])
     for (const when of ['before', 'after'] as const) {
