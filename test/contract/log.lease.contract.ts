@@ -117,7 +117,7 @@ export const leaseContract = (suite: Suite) => {
       () => keys.every((key) => first.texts().includes(key)),
       suite.options.moveMs,
     )
-    expect(first.held()).toHaveLength(count)
+    await eventually('the first holds everything', () => first.held().length === count)
     expect(second.batches).toHaveLength(handled)
   })
 
