@@ -8,6 +8,12 @@ const shared = {
 
 const kafka = 'test/**/*.kafka*.test.ts'
 const acceptance = 'test/**/*.acceptance.test.ts'
+const clients = 'test/**/*.clients.test.ts'
+const receivers = 'test/**/*.receivers.test.ts'
+const snippets = 'test/**/*.snippets.test.ts'
+const chaos = 'test/**/*.chaos.test.ts'
+/** Packages that the suites of clients and receivers install for themselves. */
+const packages = '**/node_modules/**'
 
 export default defineConfig({
   test: {
@@ -19,16 +25,63 @@ export default defineConfig({
           ...shared,
           name: 'here',
           include: ['test/**/*.test.ts'],
-          exclude: [kafka, acceptance],
+          exclude: [kafka, acceptance, clients, receivers, snippets, chaos, packages],
         },
       },
       // What needs a real broker and schema registry: `npm run test:kafka`.
       {
-        test: { ...shared, name: 'kafka', include: [kafka], exclude: [acceptance] },
+        test: { ...shared, name: 'kafka', include: [kafka], exclude: [acceptance, packages] },
       },
       // Minutes of real input and kills: `npm run test:acceptance`.
       {
-        test: { name: 'acceptance', include: [acceptance], testTimeout: 1_800_000 },
+        test: {
+          name: 'acceptance',
+          include: [acceptance],
+          exclude: [packages],
+          testTimeout: 1_800_000,
+        },
+      },
+      // Published clients in their own runtimes, and a browser: `npm run test:clients`.
+      {
+        test: {
+          name: 'clients',
+          include: [clients],
+          exclude: [packages],
+          globalSetup: ['test/clients/setup.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+        },
+      },
+      // Faults of receivers, kills and restarts, one file at a time: `npm run chaos`.
+      {
+        test: {
+          ...shared,
+          name: 'chaos',
+          include: [chaos],
+          exclude: [packages],
+          fileParallelism: false,
+          testTimeout: 1_800_000,
+        },
+      },
+      // What receivers check our requests with: `npm run test:receivers`.
+      {
+        test: {
+          ...shared,
+          name: 'receivers',
+          include: [receivers],
+          exclude: [packages],
+          globalSetup: [...shared.globalSetup, 'test/receivers/setup.ts'],
+        },
+      },
+      // The programs of docs/receivers.md, each in its own runtime: `npm run test:snippets`.
+      {
+        test: {
+          ...shared,
+          name: 'snippets',
+          include: [snippets],
+          exclude: [packages],
+          testTimeout: 120_000,
+        },
       },
     ],
   },

@@ -1,8 +1,19 @@
-// The batches that the collect bench sends, and the record the bare handler makes of one call.
+// The requests that the collect bench sends, and the record the bare handler makes of one call.
+import { gzipSync } from 'node:zlib'
 import { digestOf, type JsonObject, type Message } from '../src/domain/message.ts'
 
 export const callsPerBatch = 100
-const batches = 64
+const requests = 64
+
+/** What clients do: batches or single calls, compressed or not. */
+export const forms = {
+  'batches plain': { path: '/v1/batch', calls: callsPerBatch, isGzip: false },
+  'batches gzip': { path: '/v1/batch', calls: callsPerBatch, isGzip: true },
+  'single plain': { path: '/v1/track', calls: 1, isGzip: false },
+  'single gzip': { path: '/v1/track', calls: 1, isGzip: true },
+} as const
+
+export type Form = keyof typeof forms
 
 /** Calls of about 600 bytes, as a server SDK sends them. */
 export const aBatch = (seed: number, now: Date): string =>
@@ -11,8 +22,21 @@ export const aBatch = (seed: number, now: Date): string =>
     sentAt: now.toISOString(),
   })
 
-export const benchBatches = (now: Date): readonly string[] =>
-  Array.from({ length: batches }, (_, seed) => aBatch(seed, now))
+/** As a browser sends it: with a `sentAt` of its own. */
+export const aSingle = (seed: number, now: Date): string =>
+  JSON.stringify({ ...aCall(seed, now), sentAt: now.toISOString() })
+
+/** Whole requests, head and body. */
+export const benchRequests = (form: Form, now: Date): readonly Buffer[] => {
+  const { path, calls, isGzip } = forms[form]
+  return Array.from({ length: requests }, (_, seed) => {
+    const text = Buffer.from(calls === 1 ? aSingle(seed, now) : aBatch(seed, now))
+    const body = isGzip ? gzipSync(text) : text
+    const encoding = isGzip ? 'content-encoding: gzip\r\n' : ''
+    const head = `POST ${path} HTTP/1.1\r\nhost: bench\r\nauthorization: Basic ${btoa('wk_bench:')}\r\ncontent-type: application/json\r\n${encoding}content-length: ${body.length}\r\n\r\n`
+    return Buffer.concat([Buffer.from(head), body])
+  })
+}
 
 const aCall = (id: number, now: Date) => ({
   messageId: `node-next-1760000000000-${id.toString(16).padStart(32, '0')}`,
@@ -64,5 +88,6 @@ export const bareMessage = (call: JsonObject, sentAt: string, receivedAt: number
     sentAt: Date.parse(sentAt),
     receivedAt,
     body: Buffer.from(JSON.stringify(body)),
+    filtered: null,
   }
 }

@@ -1,18 +1,16 @@
-// The collect bench's load: keep-alive connections that each send one batch after the other.
+// The collect bench's load: keep-alive connections that each send one request after the other.
 import { connect, type Socket } from 'node:net'
-import { benchBatches } from './collect-calls.ts'
+import { benchRequests, type Form } from './collect-calls.ts'
 
-type Order = { readonly url: string; readonly seconds: number; readonly connections: number }
+type Order = {
+  readonly url: string
+  readonly seconds: number
+  readonly connections: number
+  readonly form: Form
+}
 
-const requestsFor = (now: Date): readonly Buffer[] =>
-  benchBatches(now).map((body) =>
-    Buffer.from(
-      `POST /v1/batch HTTP/1.1\r\nhost: bench\r\nauthorization: Basic ${btoa('wk_bench:')}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-    ),
-  )
-
-const run = async ({ url, seconds, connections }: Order) => {
-  const requests = requestsFor(new Date())
+const run = async ({ url, seconds, connections, form }: Order) => {
+  const requests = benchRequests(form, new Date())
   const endAt = performance.now() + seconds * 1_000
   const latencies: number[] = []
   const drive = (index: number) =>

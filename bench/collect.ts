@@ -1,4 +1,4 @@
-// collect against a bare Fastify handler that parses the same batches and appends the same bytes.
+// collect against a bare Fastify handler that parses the same requests and appends the same bytes, in four forms.
 import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,12 +11,14 @@ import { normalise } from '../src/domain/normalise.ts'
 import { startPostgres } from '../src/postgres/embedded.ts'
 import { migrate } from '../src/postgres/migrate.ts'
 import { openPool } from '../src/postgres/pool.ts'
-import { aBatch, bareMessage, callsPerBatch } from './collect-calls.ts'
+import { aSource } from '../test/support/configuration.ts'
+import { aBatch, aSingle, bareMessage, type Form, forms } from './collect-calls.ts'
 import { openBenchLog } from './collect-log.ts'
-import { type Figure, type Run, runPairs, type Span } from './pairs.ts'
+import { type Figure, partOf, type Run, runPairs, type Span } from './pairs.ts'
 
 const budget = 0.6
-const connections = 32
+/** Enough to keep a server busy while the log makes a group commit durable. */
+const connectionsOf = { batches: 32, single: 128 }
 
 export const run = async (span: Span): Promise<void> => {
   assertSameBytes()
@@ -29,17 +31,24 @@ export const run = async (span: Span): Promise<void> => {
     await migrate(pool)
     await pool.close()
     const log = await openBenchLog()
-    const contender = async (kind: string): Promise<Run> => {
+    const contender = async (kind: string): Promise<(form: Form) => Run> => {
       const server = start('collect-server.ts', kind)
       children.push(server)
       const { url } = await heard<{ url: string }>(server)
       const load = start('collect-load.ts')
       children.push(load)
-      return (seconds) => measure({ server, load, url, ends: log.ends }, seconds)
+      return (form) => (seconds) => measure({ server, load, url, form, ends: log.ends }, seconds)
     }
-    const name = 'collect'
     const [bare, product] = [await contender('bare'), await contender('product')]
-    await runPairs({ name, budget, unit: 'calls/s', bare, product, ...span })
+    const names = Object.keys(forms) as Form[]
+    const part = partOf(span, names.length)
+    const ratios: number[] = []
+    for (const form of names) {
+      const name = `collect ${form}`
+      const pair = { bare: bare(form), product: product(form) }
+      ratios.push(await runPairs({ name, budget, unit: 'calls/s', ...pair, ...part }))
+    }
+    console.log(`collect ratio ${Math.min(...ratios).toFixed(3)} budget ${budget}`)
   } finally {
     for (const child of children) child.kill()
     await postgres.stop()
@@ -51,6 +60,7 @@ type Contender = {
   readonly server: ChildProcess
   readonly load: ChildProcess
   readonly url: string
+  readonly form: Form
   readonly ends: () => Promise<number>
 }
 
@@ -58,14 +68,15 @@ type Usage = { readonly cpu: NodeJS.CpuUsage; readonly rssBytes: number }
 type Sent = { readonly requests: number; readonly p50Ms: number; readonly p99Ms: number }
 
 const measure = async (
-  { server, load, url, ends }: Contender,
+  { server, load, url, form, ends }: Contender,
   seconds: number,
 ): Promise<Figure> => {
   const before = { ends: await ends(), ...(await ask<Usage>(server, {})), at: performance.now() }
-  const sent = await ask<Sent>(load, { url, seconds, connections })
+  const connections = forms[form].calls === 1 ? connectionsOf.single : connectionsOf.batches
+  const sent = await ask<Sent>(load, { url, seconds, connections, form })
   const tookSeconds = (performance.now() - before.at) / 1_000
   const after = { ends: await ends(), ...(await ask<Usage>(server, {})) }
-  const acknowledged = sent.requests * callsPerBatch
+  const acknowledged = sent.requests * forms[form].calls
   const appended = process.env['BENCH_LOG'] === 'none' ? acknowledged : after.ends - before.ends
   assert.equal(appended, acknowledged, 'the log holds what was acknowledged')
   const cpuMicros = after.cpu.user + after.cpu.system - before.cpu.user - before.cpu.system
@@ -107,29 +118,33 @@ const heard = async <T>(child: ChildProcess): Promise<T> => {
 /** The bare handler must earn its name: its bytes are the product's. */
 const assertSameBytes = () => {
   const receivedAt = Date.now()
-  const { batch, sentAt } = JSON.parse(aBatch(1, new Date(receivedAt))) as {
-    batch: JsonObject[]
-    sentAt: string
-  }
-  for (const call of batch) {
-    const bare = bareMessage(call, sentAt, receivedAt)
-    const product = normalise(call, {
-      source: { id: 1, workspaceId: 1, name: '', class: 'server', writeKey: '', enabled: true },
-      type: null,
-      receivedAt,
-      sentAt,
-      retryCount: 0,
-      context: {},
-      integrations: {},
-      ip: null,
-      userAgent: null,
-      messageId: () => '',
-      flag: () => undefined,
-      limits: collectLimits,
-    })
-    assert.deepEqual(
-      { ...bare, body: String(bare.body) },
-      { ...product, body: String('body' in product && product.body) },
-    )
-  }
+  const now = new Date(receivedAt)
+  const { batch, sentAt } = JSON.parse(aBatch(1, now)) as { batch: JsonObject[]; sentAt: string }
+  for (const call of batch) assertSame(call, { sentAt, receivedAt, isSingle: false })
+  const single = JSON.parse(aSingle(1, now)) as JsonObject & { sentAt: string }
+  assertSame(single, { sentAt: single.sentAt, receivedAt, isSingle: true })
+}
+
+type Sending = { readonly sentAt: string; readonly receivedAt: number; readonly isSingle: boolean }
+
+const assertSame = (call: JsonObject, { sentAt, receivedAt, isSingle }: Sending) => {
+  const bare = bareMessage(call, sentAt, receivedAt)
+  const product = normalise(call, {
+    source: aSource(),
+    type: isSingle ? 'track' : null,
+    receivedAt,
+    sentAt: isSingle ? undefined : sentAt,
+    retryCount: 0,
+    context: {},
+    integrations: {},
+    ip: null,
+    userAgent: null,
+    messageId: () => '',
+    flag: () => undefined,
+    limits: collectLimits,
+  })
+  assert.deepEqual(
+    { ...bare, body: String(bare.body) },
+    { ...product, body: String('body' in product && product.body) },
+  )
 }

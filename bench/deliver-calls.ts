@@ -1,7 +1,14 @@
 // The calls that the deliver bench has in its log, and the destinations they go to.
 
-import type { Configuration, Destination, Live, Source } from '../src/domain/configuration.ts'
+import {
+  type Destination,
+  defaultDestinationSettings,
+  defaultWebhook,
+  type Live,
+  type Source,
+} from '../src/domain/configuration.ts'
 import type { JsonObject, Message } from '../src/domain/message.ts'
+import { aConfiguration, aSource } from '../test/support/configuration.ts'
 import { aBatch, bareMessage, callsPerBatch } from './collect-calls.ts'
 
 export const secret = 'a shared secret of usual length'
@@ -26,14 +33,7 @@ export { callsPerBatch }
 export const liveFor = (urls: readonly string[]): Live => {
   const sources = urls.map((_url, at): Source => {
     const id = at + 1
-    return {
-      id,
-      workspaceId: 1,
-      name: `${id}`,
-      class: 'server',
-      writeKey: `wk_${id}`,
-      enabled: true,
-    }
+    return aSource({ id, name: `${id}`, writeKey: `wk_${id}` })
   })
   const destinations = urls.map(
     (url, at): Destination => ({
@@ -43,22 +43,15 @@ export const liveFor = (urls: readonly string[]): Live => {
       type: 'webhook',
       enabled: true,
       sourceIds: new Set([at + 1]),
+      ...defaultDestinationSettings,
       sharedSecret: secret,
+      nextSharedSecret: null,
       historical: true,
       historicalAfterMs: 86_400_000,
-      webhooks: [{ url, headers: {} }],
+      webhooks: [{ ...defaultWebhook, url }],
+      filters: [],
     }),
   )
-  const configuration: Configuration = {
-    version: 1n,
-    workspaces: new Map([[1, { id: 1, name: 'bench', regionalAccess: false }]]),
-    sources: new Map(sources.map((source) => [source.id, source])),
-    sourceByWriteKey: new Map(sources.map((source) => [source.writeKey, source])),
-    destinations: new Map(destinations.map((destination) => [destination.id, destination])),
-    destinationsBySource: new Map(
-      destinations.map((destination) => [destination.id, [destination]]),
-    ),
-    audiences: new Map(),
-  }
+  const configuration = aConfiguration({ sources, destinations })
   return { now: () => configuration, onChange: () => () => undefined }
 }

@@ -55,7 +55,7 @@ const startBare = (urls: readonly string[], concurrency: number): Stop => {
 const startProduct = async (urls: readonly string[], concurrency: number): Promise<Stop> => {
   const { url, source } = await openDeliverLog()
   const pool = openPool({ url, connectionsMax: 8, name: 'bench' })
-  const post = undiciPost()
+  const post = undiciPost({ addresses: { allowPrivate: true, allowed: [] } })
   const running = startDeliver({
     source,
     codecs: await openCodecs({}),
@@ -65,7 +65,9 @@ const startProduct = async (urls: readonly string[], concurrency: number): Promi
     post,
     logger: pino({ level: 'info' }),
     limits: {
-      roundsMax: concurrency,
+      // A tenth of all rounds is kept for retries, which there are none of here.
+      roundsMax: Math.ceil(concurrency / 0.9),
+      urlConcurrencyMax: concurrency,
       roundsPerLaneMax:
         urls.length === 1 ? concurrency : Math.ceil((2 * concurrency) / urls.length),
     },

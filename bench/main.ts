@@ -20,7 +20,7 @@ const spanOf = (): Span => {
   const forRuns = total * 0.8
   const fitting = Math.floor(forRuns / (2 * runSecondsMin))
   const pairs = wanted ?? Math.max(1, Math.min(pairsDefault, fitting))
-  return { seconds: forRuns / (2 * pairs), pairs }
+  return { seconds: forRuns / (2 * pairs), pairs, total: forRuns }
 }
 
 const [name = ''] = positionals

@@ -11,9 +11,25 @@ export type Figure = {
 export type Run = (seconds: number) => Promise<Figure>
 
 /** What `bench/main.ts` gives to a bench: how long one run lasts, and how many pairs to take. */
-export type Span = { readonly seconds: number; readonly pairs: number }
+export type Span = {
+  readonly seconds: number
+  readonly pairs: number
+  /** The time for all runs together, where one was asked for. */
+  readonly total?: number
+}
 
-export type Pairs = Span & {
+const partRunSeconds = 1
+
+/** One of so many parts that are measured one after the other; runs are shortened, not left out. */
+export const partOf = (span: Span, parts: number): Span => {
+  if (span.total === undefined) return span
+  const each = span.total / parts
+  // Two more for warming up.
+  const pairs = Math.max(1, Math.min(span.pairs, Math.floor(each / (2 * partRunSeconds)) - 1))
+  return { pairs, seconds: each / (2 * (pairs + 1)) }
+}
+
+export type Pairs = Omit<Span, 'total'> & {
   readonly name: string
   /** The ratio of rates that must be reached; with `lower`, the most that may be reached. */
   readonly budget: number

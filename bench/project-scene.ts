@@ -47,6 +47,7 @@ export const liveOf = (all: readonly Audience[]): Live => {
     workspaces: new Map(),
     sources: new Map(),
     sourceByWriteKey: new Map(),
+    sourceBySecretKeyHash: new Map(),
     destinations: new Map(),
     destinationsBySource: new Map(),
     audiences: new Map(all.map((audience) => [audience.id, audience])),
@@ -154,6 +155,7 @@ export const callOf = (
     sentAt: now,
     receivedAt: now,
     body: Buffer.from(JSON.stringify(body)),
+    filtered: null,
   }
   return { key: logKey(message), value: codec.encode(message) }
 }

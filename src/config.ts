@@ -2,36 +2,17 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { regions } from './domain/configuration.ts'
+import { readNetwork } from './domain/ip.ts'
 import { Fault } from './fault.ts'
+import { keepingSettings } from './keeping.ts'
+import { integer, number, orNull, type Setting, setting } from './setting.ts'
 
 export const roles = ['collect', 'project', 'sync', 'deliver', 'admin'] as const
 export type Role = (typeof roles)[number]
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** What the schema carries beside the type: where a value comes from and how it is shown. */
-type Setting = {
-  readonly variable: string
-  readonly reading: 'text' | 'number' | 'boolean' | 'list'
-  /** Completes "must be …". */
-  readonly description: string
-  /** Grants access: printed as `***`. A URL keeps everything but its password. */
-  readonly secret?: 'whole' | 'password'
-}
-
-const setting = <T extends TSchema>(schema: T, about: Setting): T => ({ ...schema, ...about })
-
-const orNull = <T extends TSchema>(schema: T) =>
-  Type.Union([schema, Type.Null()], { default: null })
-
-const integer = (minimum: number, maximum: number, fallback: number) =>
-  Type.Integer({ minimum, maximum, default: fallback })
-
-const number = (variable: string, description: string): Setting => ({
-  variable,
-  reading: 'number',
-  description,
-})
+const secretKeyPattern = '^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)$'
 
 export const configSchema = Type.Object({
   collectPort: setting(
@@ -61,6 +42,23 @@ export const configSchema = Type.Object({
       description: 'a list of addresses or networks like 10.0.0.0/8, separated by commas',
     },
   ),
+  publicUrl: setting(
+    orNull(
+      Type.String({
+        pattern: '^https?://(\\[[0-9A-Fa-f:]+\\]|[A-Za-z0-9._-]+)(:\\d{1,5})?(/[^\\s?#]*)?$',
+      }),
+    ),
+    {
+      variable: 'MILLRACE_PUBLIC_URL',
+      reading: 'text',
+      description: 'a URL with http or https, without query, fragment or password',
+    },
+  ),
+  always200: setting(Type.Boolean({ default: false }), {
+    variable: 'MILLRACE_ALWAYS_200',
+    reading: 'boolean',
+    description: 'true or false',
+  }),
   databaseUrl: setting(orNull(Type.String({ pattern: '^postgres(ql)?://' })), {
     variable: 'MILLRACE_DATABASE_URL',
     reading: 'text',
@@ -129,6 +127,43 @@ export const configSchema = Type.Object({
     reading: 'boolean',
     description: 'true or false',
   }),
+  /** Where webhooks may go whatever else holds: also to reserved addresses, and where private ones are refused. */
+  allowedNetworks: setting(Type.Array(Type.String(), { default: [] }), {
+    variable: 'MILLRACE_ALLOWED_NETWORKS',
+    reading: 'list',
+    description: 'a list of addresses or networks like 10.1.0.0/16, separated by commas',
+  }),
+  /** What secrets of the configuration are sealed with; embedded, one is made and kept in the data directory. */
+  secretKey: setting(orNull(Type.String({ pattern: secretKeyPattern })), {
+    variable: 'MILLRACE_SECRET_KEY',
+    reading: 'text',
+    description: '32 bytes in base64 or hex, as `openssl rand -base64 32` makes them',
+    secret: 'whole',
+  }),
+  /** What still opens secrets that were sealed with it. */
+  secretKeyPrevious: setting(
+    orNull(Type.Array(Type.String({ pattern: secretKeyPattern }), { maxItems: 5 })),
+    {
+      variable: 'MILLRACE_SECRET_KEY_PREVIOUS',
+      reading: 'list',
+      description: 'up to five keys as MILLRACE_SECRET_KEY takes them, separated by commas',
+      secret: 'whole',
+    },
+  ),
+  ...keepingSettings,
+  /** Signed events about what operators should look at. */
+  operatorWebhookUrl: setting(orNull(Type.String({ pattern: '^https?://[^\\s@]+$' })), {
+    variable: 'MILLRACE_OPERATOR_WEBHOOK_URL',
+    reading: 'text',
+    description: 'a URL with http or https, without a password',
+    secret: 'whole',
+  }),
+  operatorWebhookSecret: setting(orNull(Type.String({ pattern: '^[\\x21-\\x7e]{1,1024}$' })), {
+    variable: 'MILLRACE_OPERATOR_WEBHOOK_SECRET',
+    reading: 'text',
+    description: '1 to 1,024 printable characters without spaces',
+    secret: 'whole',
+  }),
   logLevel: setting(Type.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }), {
     variable: 'MILLRACE_LOG_LEVEL',
     reading: 'text',
@@ -159,11 +194,26 @@ export const parseConfig = (env: Environment): Config => {
         `${schema.variable} must be ${schema.description}${schema.secret ? '' : `, not "${text}"`}`,
       )
   }
-  problems.push(...unknownVariables(env))
+  problems.push(
+    ...networkProblems(values as Config),
+    ...verificationProblems(env),
+    ...unknownVariables(env),
+  )
   if (problems.length > 0)
     throw new Fault('config_invalid', `the configuration is refused:\n  ${problems.join('\n  ')}`)
   return values as Config
 }
+
+/** Beyond what a pattern can say. */
+const networkProblems = ({ trustedProxies, allowedNetworks }: Config): readonly string[] =>
+  [
+    ['MILLRACE_TRUSTED_PROXIES', trustedProxies] as const,
+    ['MILLRACE_ALLOWED_NETWORKS', allowedNetworks] as const,
+  ].flatMap(([variable, networks]) =>
+    networks
+      .filter((text) => readNetwork(text) === null)
+      .map((text) => `${variable} holds "${text}", which is no address or network`),
+  )
 
 const read = (reading: Setting['reading'], text: string): unknown => {
   switch (reading) {
@@ -177,6 +227,14 @@ const read = (reading: Setting['reading'], text: string): unknown => {
       return text.split(',').map((item) => item.trim())
   }
 }
+
+/** Its own connections verify whatever it says; those of libraries to Kafka, Postgres or a registry would not. */
+const verificationProblems = (env: Environment): readonly string[] =>
+  env['NODE_TLS_REJECT_UNAUTHORIZED'] === '0'
+    ? [
+        'NODE_TLS_REJECT_UNAUTHORIZED must not be 0: it switches the verification of certificates off for the whole process; NODE_EXTRA_CA_CERTS names a file of authorities to trust besides',
+      ]
+    : []
 
 const unknownVariables = (env: Environment): readonly string[] => {
   const known = settings.map(([, { variable }]) => variable)
@@ -206,5 +264,15 @@ const redactUrl = (text: string) => {
 
 export const isEmbedded = (config: Config): boolean => config.databaseUrl === null
 
+/** Where webhooks may go. */
+export const addressRulesOf = (config: Config) => ({
+  allowPrivate: allowsPrivateDestinations(config),
+  allowed: config.allowedNetworks,
+})
+
 export const allowsPrivateDestinations = (config: Config): boolean =>
   config.allowPrivateDestinations ?? isEmbedded(config)
+
+/** Processes that only collect, project and sync need no key: they neither sign nor show what is signed with. */
+export const readsSecrets = ({ roles, apply }: Config): boolean =>
+  apply !== null || roles.includes('deliver') || roles.includes('admin')

@@ -15,6 +15,9 @@ export const faultCodes = [
   'post_closed',
   'schema_incompatible',
   'schema_unknown',
+  'secret_damaged',
+  'secret_key_missing',
+  'secret_key_wrong',
 ] as const
 
 export type FaultCode = (typeof faultCodes)[number]

@@ -1,21 +1,28 @@
 // The process's metrics in Prometheus form; stages hand in counts and know nothing of it.
 import { Counter, collectDefaultMetrics, Registry } from 'prom-client'
 import type { Count, CountName } from './collect/count.ts'
+import { type Meter, openMeter } from './deliver/meter.ts'
+import { addDeliveryMetrics } from './delivery-metrics.ts'
+import type { Counted } from './domain/pipeline.ts'
 
 export type Metrics = {
   readonly contentType: string
   text(): Promise<string>
   /** What the collect stage counts. */
   readonly count: Count
+  /** What happened to calls, by source, step and reason. */
+  readonly countCalls: (counted: Counted, amount: number) => void
+  /** What the deliver stage counts. */
+  readonly meter: Meter
+  /** Called before every answer, to hand in what was held back. */
+  beforeText(handIn: () => void): void
 }
 
 const counted: Readonly<
   Record<CountName, { readonly help: string; readonly labels: readonly string[] }>
 > = {
-  'calls.accepted': { help: 'Calls appended to the log', labels: ['sourceId'] },
   'calls.changed': { help: 'Calls kept, but not exactly as they came', labels: ['flag'] },
-  'calls.dropped': { help: 'Calls of disabled sources, answered 200', labels: ['sourceId'] },
-  'calls.rejected': { help: 'Calls refused', labels: ['sourceId', 'code'] },
+  'clients.counted': { help: 'What clients count about themselves', labels: ['metric'] },
   'keys.differed': { help: 'Requests whose header and body named different keys', labels: [] },
   'requests.refused': { help: 'Requests refused whole', labels: ['code'] },
 }
@@ -34,13 +41,44 @@ export const openMetrics = (): Metrics => {
       }),
     ]),
   )
+  const countCalls = callCounter(registry)
+  const meter = openMeter()
+  addDeliveryMetrics(registry, meter)
+  const handIns: (() => void)[] = []
   return {
     contentType: registry.contentType,
-    text: () => registry.metrics(),
+    text: () => {
+      for (const handIn of handIns) handIn()
+      return registry.metrics()
+    },
+    countCalls,
+    meter,
+    beforeText: (handIn) => void handIns.push(handIn),
     count: (name, labels, amount) => {
       const named = Object.entries(labels).map(([label, value]) => [labelName(label), value])
       counters.get(name)?.inc(Object.fromEntries(named), amount)
     },
+  }
+}
+
+/** Labels sets beyond it share the source `other`: nobody's configuration may drown the metrics. */
+const labelSetsMax = 2_000
+
+const callCounter = (registry: Registry): Metrics['countCalls'] => {
+  const counter = new Counter({
+    name: 'millrace_pipeline_calls_total',
+    help: 'What happened to calls: received, then rejected, filtered or appended; at destinations, filtered',
+    labelNames: ['source_id', 'at', 'step', 'reason'],
+    registers: [registry],
+  })
+  const known = new Set<string>()
+  return ({ sourceId, destinationId, step, reason }, amount) => {
+    const at = destinationId === null ? 'source' : 'destination'
+    const name = `${sourceId} ${at} ${step} ${reason ?? ''}`
+    const isKnown = known.has(name) || known.size < labelSetsMax
+    if (isKnown) known.add(name)
+    const source_id = isKnown ? String(sourceId) : 'other'
+    counter.inc({ source_id, at, step, reason: reason ?? '' }, amount)
   }
 }
 

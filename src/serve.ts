@@ -3,17 +3,28 @@ import type { Logger } from 'pino'
 import manifest from '../package.json' with { type: 'json' }
 import { startAdmin } from './admin/admin.ts'
 import { startCollect } from './collect/collect.ts'
-import { allowsPrivateDestinations, type Config, type Role } from './config.ts'
+import { addressRulesOf, type Config, type Role, readsSecrets } from './config.ts'
 import type { FirstStart } from './control/first-start.ts'
 import { openLive } from './control/live.ts'
+import type { Keyring } from './control/secret.ts'
 import { type Database, openDatabase } from './database.ts'
+import { type Debugger, openDebugger, unwatched } from './debugger/debugger.ts'
+import { type Alerts, openAlerts } from './deliver/alerts.ts'
+import { searchAttempts } from './deliver/attempt-store.ts'
 import { startDeliver } from './deliver/deliver.ts'
 import type { Live } from './domain/configuration.ts'
+import type { Pipeline } from './domain/pipeline.ts'
 import { Fault } from './fault.ts'
+import type { Post } from './http/post.ts'
 import { undiciPost } from './http/undici-post.ts'
+import { keepingOf } from './keeping.ts'
 import { type Metrics, openMetrics } from './metrics.ts'
+import { openKeyring } from './open-keyring.ts'
 import { type Log, openLog } from './open-log.ts'
+import { openPipeline } from './pipeline/pipeline.ts'
+import { startViolations } from './pipeline/violations.ts'
 import { openClock } from './postgres/clock.ts'
+import { openCollectors } from './postgres/collectors.ts'
 import { startHeartbeat } from './postgres/heartbeat.ts'
 import { prepareConfiguration } from './prepare-configuration.ts'
 import { startProject } from './project/project.ts'
@@ -56,15 +67,30 @@ const startParts = async (options: Options, add: Add): Promise<Omit<Millrace, ke
   const database = await openDatabase({ config, logger, shared: false })
   add(closing('database', database.stop, database.done))
   const clock = options.clock ?? (await databaseClock(database, { logger, add }))
-  const firstStart = await prepareConfiguration({ pool: database.pool, config, logger })
+  const keyring = await openKeyring(config)
+  const firstStart = await prepareConfiguration({ pool: database.pool, config, logger, keyring })
   const log = await openLog({ config, pool: database.pool, clock, logger })
   add(closing('log', log.close))
-  const live = await openLive({ pool: database.pool, logger, clock })
+  const read = readsSecrets(config) ? keyring : null
+  const live = await openLive({ pool: database.pool, logger, clock, keyring: read })
   add(closing('configuration', live.close))
   let ready = false
   const metrics = openMetrics()
   const isReady = () => ready
-  const deps = { ...options, ...log, pool: database.pool, live, clock, metrics, isReady }
+  const pipeline = openPipeline({ sql: database.pool, clock, logger, tell: metrics.countCalls })
+  metrics.beforeText(pipeline.tellAll)
+  add({ name: 'pipeline', running: pipeline })
+  const shared = {
+    ...options,
+    ...log,
+    pool: database.pool,
+    live,
+    clock,
+    metrics,
+    pipeline,
+    keyring,
+  }
+  const deps = { ...shared, isReady, debugger: await tellingDebugger(shared, add) }
   add({ name: 'heartbeat', running: await heartbeat(deps) })
   const adminUrl = await startReaders(deps, add)
   const collectUrl = await startEdge(deps, add)
@@ -83,6 +109,9 @@ type Deps = Options &
     readonly live: Live
     readonly clock: Clock
     readonly metrics: Metrics
+    readonly pipeline: Pipeline
+    readonly debugger: Debugger
+    readonly keyring: Keyring
     /** Between the start of the last role and the first stop. */
     readonly isReady: () => boolean
   }
@@ -108,30 +137,67 @@ const heartbeat = (deps: Deps) =>
     onError: (error) => deps.logger.warn({ err: error }, 'heartbeat.missed'),
   })
 
+/** Where calls are judged; who watches them asks the database. */
+const tellingDebugger = async (
+  deps: Pick<Deps, 'pool' | 'clock' | 'logger' | 'config'>,
+  add: Add,
+): Promise<Debugger> => {
+  const { roles } = deps.config
+  if (!roles.includes('collect') && !roles.includes('project')) return unwatched
+  const telling = await openDebugger(deps)
+  add(closing('debugger', telling.close))
+  return telling
+}
+
 const startReaders = async (deps: Deps, add: Add): Promise<string | null> => {
   const { config } = deps
   const has = (role: Role) => config.roles.includes(role)
+  const post =
+    has('admin') || has('deliver') ? undiciPost({ addresses: addressRulesOf(config) }) : null
+  if (post) add(closing('post', post.close))
   const admin = has('admin')
-    ? await startAdmin(adminDeps(deps)).catch(portTaken('MILLRACE_ADMIN_PORT', config.adminPort))
+    ? await startAdmin({ ...adminDeps(deps), ...(post ? { post } : {}) }).catch(
+        portTaken('MILLRACE_ADMIN_PORT', config.adminPort),
+      )
     : null
   if (admin) add({ name: 'admin', running: admin })
-  if (has('deliver')) {
-    const post = undiciPost()
-    add(closing('post', post.close))
-    add({ name: 'deliver', running: startDeliver({ ...deps, post }) })
+  if (has('deliver') && post) {
+    add({
+      name: 'deliver',
+      running: startDeliver({
+        ...deps,
+        meter: deps.metrics.meter,
+        ...alertsOf(deps, { post, add }),
+        post,
+        probe: post.probe,
+        limits: keepingOf(config),
+      }),
+    })
   }
   if (has('project')) add({ name: 'project', running: startProject(deps) })
   if (has('sync')) add({ name: 'sync', running: startSync(deps) })
   return admin?.url ?? null
 }
 
+type AlertDeps = { readonly post: Post; readonly add: Add }
+
+/** Only where an operator has a URL for them. */
+const alertsOf = (deps: Deps, { post, add }: AlertDeps): { readonly alerts?: Alerts } => {
+  const { operatorWebhookUrl: url, operatorWebhookSecret: secret } = deps.config
+  if (url === null) return {}
+  const alerts = openAlerts({ ...deps, sql: deps.pool, post, url, secret })
+  add(closing('alerts', alerts.stop))
+  return { alerts }
+}
+
 const adminDeps = (deps: Deps) => ({
   ...deps,
   host: deps.config.host,
   port: deps.config.adminPort,
-  allowPrivateDestinations: allowsPrivateDestinations(deps.config),
+  addresses: addressRulesOf(deps.config),
   requestSync,
   findSyncRun,
+  searchAttempts,
   version: manifest.version,
 })
 
@@ -141,14 +207,26 @@ const drainMsMax = 8_000
 const startEdge = async (deps: Deps, add: Add): Promise<string | null> => {
   const { config } = deps
   if (!config.roles.includes('collect')) return null
+  const violations = startViolations(deps)
+  add({ name: 'violations', running: violations })
+  const collectors = await openCollectors({
+    sql: deps.pool,
+    clock: deps.clock,
+    onError: (error) => deps.logger.warn({ err: error }, 'collectors.not_counted'),
+  })
+  add(closing('collectors', collectors.close))
   const collect = await startCollect({
     ...deps,
+    collectors: collectors.now,
     host: config.host,
     port: config.collectPort,
     limits: { drainMsMax },
     region: config.region,
     count: deps.metrics.count,
+    violations,
     trustedProxies: config.trustedProxies,
+    publicUrl: config.publicUrl,
+    always200: config.always200,
     probe: () => deps.source.bounds('calls'),
   }).catch(portTaken('MILLRACE_COLLECT_PORT', config.collectPort))
   add({ name: 'collect', running: collect })

@@ -1,6 +1,11 @@
 // Settings: defaults that give a working embedded system, and refusals that name every problem at once.
 import { expect, test } from 'vitest'
-import { allowsPrivateDestinations, describeConfig, parseConfig } from '../src/config.ts'
+import {
+  addressRulesOf,
+  allowsPrivateDestinations,
+  describeConfig,
+  parseConfig,
+} from '../src/config.ts'
 
 const problemsOf = (env: Record<string, string>) => {
   try {
@@ -39,13 +44,29 @@ test('each kind of value is read', () => {
       MILLRACE_KAFKA_BROKERS: 'a:9092, b:9093',
       MILLRACE_ROLES: 'collect,admin',
       MILLRACE_ALLOW_PRIVATE_DESTINATIONS: 'false',
+      MILLRACE_PUBLIC_URL: 'https://events.example:8443/collect',
+      MILLRACE_ALWAYS_200: 'true',
+      MILLRACE_ALLOWED_NETWORKS: '10.1.0.0/16, fd00::/8,192.0.2.7',
     }),
   ).toMatchObject({
     collectPort: 0,
     kafkaBrokers: ['a:9092', 'b:9093'],
     roles: ['collect', 'admin'],
     allowPrivateDestinations: false,
+    publicUrl: 'https://events.example:8443/collect',
+    always200: true,
+    allowedNetworks: ['10.1.0.0/16', 'fd00::/8', '192.0.2.7'],
   })
+})
+
+test.each([
+  'events.example',
+  'ftp://a.test',
+  'https://u:p@a.test',
+  'https://a.test/?q',
+  'https://',
+])('the public URL may not be %s', (text) => {
+  expect(problemsOf({ MILLRACE_PUBLIC_URL: text })).toHaveLength(1)
 })
 
 test.each([
@@ -75,6 +96,16 @@ test('all problems are reported at once', () => {
   ])
 })
 
+test('a trusted proxy that no address can match is a problem', () => {
+  expect(parseConfig({ MILLRACE_TRUSTED_PROXIES: '10.0.0.0/8, fd00::/8,::1' })).toMatchObject({
+    trustedProxies: ['10.0.0.0/8', 'fd00::/8', '::1'],
+  })
+  expect(problemsOf({ MILLRACE_TRUSTED_PROXIES: '10.0.0.0/33,10.0.0.1,1:2' })).toEqual([
+    '  MILLRACE_TRUSTED_PROXIES holds "10.0.0.0/33", which is no address or network',
+    '  MILLRACE_TRUSTED_PROXIES holds "1:2", which is no address or network',
+  ])
+})
+
 test('a secret is neither described nor quoted in a refusal', () => {
   const secrets = {
     MILLRACE_ADMIN_TOKEN: 'token-0123456789-xyzzy',
@@ -96,4 +127,29 @@ test('private destinations are allowed embedded, and refused beside a database b
   expect(allowsPrivateDestinations(parseConfig({}))).toBe(true)
   expect(allowsPrivateDestinations(parseConfig(url))).toBe(false)
   expect(allowsPrivateDestinations(parseConfig({ ...url, ...set }))).toBe(true)
+})
+
+test('where webhooks may go follows from both of its settings', () => {
+  expect(addressRulesOf(parseConfig({}))).toEqual({ allowPrivate: true, allowed: [] })
+  const set = { MILLRACE_DATABASE_URL: 'postgres://h/d', MILLRACE_ALLOWED_NETWORKS: '10.1.0.0/16' }
+  expect(addressRulesOf(parseConfig(set))).toEqual({
+    allowPrivate: false,
+    allowed: ['10.1.0.0/16'],
+  })
+})
+
+test.each(['10.0.0.0/33', '300.1.1.1', 'fd00::/129', 'a.test'])(
+  '%s is no network that could be allowed',
+  (text) => {
+    expect(problemsOf({ MILLRACE_ALLOWED_NETWORKS: text })).toEqual([
+      expect.stringContaining('MILLRACE_ALLOWED_NETWORKS'),
+    ])
+  },
+)
+
+test('nothing starts where the environment switches the verification of certificates off', () => {
+  expect(problemsOf({ NODE_TLS_REJECT_UNAUTHORIZED: '0' })).toEqual([
+    expect.stringMatching(/NODE_TLS_REJECT_UNAUTHORIZED must not be 0.*NODE_EXTRA_CA_CERTS/),
+  ])
+  expect(problemsOf({ NODE_TLS_REJECT_UNAUTHORIZED: '1' })).toEqual([])
 })

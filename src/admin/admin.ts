@@ -1,20 +1,31 @@
 // The admin stage: configuration, forced syncs, and a look at users and deliveries, over HTTP.
 import { type AddressInfo, isIPv6 } from 'node:net'
-import type { FastifyInstance } from 'fastify'
+import { drain } from '../drain.ts'
 import type { Running } from '../running.ts'
+import { attemptRoutes } from './attempts.ts'
 import { audienceRoutes } from './audiences.ts'
 import { configurationRoutes } from './configuration.ts'
+import { deadRoutes } from './dead.ts'
+import { debuggerRoutes } from './debugger.ts'
+import { deletionRoutes } from './deletions.ts'
 import { deliveryRoutes } from './deliveries.ts'
 import { type AdminDeps, adminLimits } from './deps.ts'
+import { destinationSecretRoutes } from './destination-secret.ts'
 import { destinationRoutes } from './destinations.ts'
 import { documentOf } from './openapi.ts'
 import { documentRoute, operationRoutes } from './operations.ts'
+import { pipelineRoutes } from './pipeline.ts'
+import { recoveryRoutes } from './recoveries.ts'
 import type { Route } from './route.ts'
 import { buildServer } from './server.ts'
 import { sourceRoutes } from './sources.ts'
 import { syncRoutes } from './syncs.ts'
+import { testSendRoutes } from './test-send.ts'
 import { auditRoutes, tokenRoutes } from './tokens.ts'
+import { urlRoutes } from './urls.ts'
+import { usageRoutes } from './usage.ts'
 import { userRoutes } from './users.ts'
+import { violationRoutes } from './violations.ts'
 import { workspaceRoutes } from './workspaces.ts'
 
 export const startAdmin = async (deps: AdminDeps): Promise<Running & { readonly url: string }> => {
@@ -36,24 +47,29 @@ export const startAdmin = async (deps: AdminDeps): Promise<Running & { readonly 
   }
 }
 
-const drain = async (app: FastifyInstance, msMax: number): Promise<void> => {
-  const timer = setTimeout(() => app.server.closeAllConnections(), msMax)
-  await app.close()
-  clearTimeout(timer)
-}
-
 export const routesOf = (deps: AdminDeps): readonly Route[] => {
   const routes = [
     ...workspaceRoutes(deps),
     ...sourceRoutes(deps),
+    ...debuggerRoutes(deps),
+    ...violationRoutes(deps),
     ...destinationRoutes(deps),
+    ...destinationSecretRoutes(deps),
     ...deliveryRoutes(deps),
+    ...attemptRoutes(deps),
+    ...deadRoutes(deps),
+    ...recoveryRoutes(deps),
+    ...urlRoutes(deps),
+    ...testSendRoutes(deps),
     ...audienceRoutes(deps),
     ...syncRoutes(deps),
     ...userRoutes(deps),
+    ...deletionRoutes(deps),
     ...configurationRoutes(deps),
     ...tokenRoutes(deps),
     ...auditRoutes(deps),
+    ...usageRoutes(deps),
+    ...pipelineRoutes(deps),
     ...operationRoutes(deps),
   ]
   const document = documentRoute(() => documentOf([...routes, document], deps.version ?? '0'))

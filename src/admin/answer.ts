@@ -7,6 +7,8 @@ export type Answer = {
   readonly body?: unknown
   /** application/json when absent; any other type sends the body as it is. */
   readonly contentType?: string
+  /** In place of a body: sent as it comes, and only as fast as the client reads. */
+  readonly stream?: AsyncIterable<string>
 }
 
 /** Codes beside those of problems; `docs/admin-api.md` documents each one. */
@@ -19,7 +21,10 @@ export const errorStatus = {
   media_type_unsupported: 415,
   not_found: 404,
   not_ready: 503,
+  recoveries_too_many: 409,
+  recovery_over: 409,
   request_invalid: 400,
+  streams_too_many: 429,
   sync_failed: 500,
   unauthorized: 401,
 } as const

@@ -30,6 +30,7 @@ const AppliedView = named('Applied', {
       generated: Type.Object({
         writeKey: Type.Optional(Type.String()),
         secretKey: Type.Optional(Type.String()),
+        sharedSecret: Type.Optional(Type.String()),
       }),
     }),
   ),

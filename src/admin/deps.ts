@@ -1,6 +1,10 @@
 // What the admin API is given: it opens nothing itself.
 import type { Logger } from 'pino'
+import type { Keyring } from '../control/secret.ts'
+import type { searchAttempts } from '../deliver/attempt-store.ts'
 import type { Live } from '../domain/configuration.ts'
+import type { AddressRules } from '../http/addresses.ts'
+import type { Post } from '../http/post.ts'
 import type { Pool, Sql } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
 
@@ -14,12 +18,20 @@ export type SyncRun = {
 }
 
 export const adminLimits = {
+  /** Recoveries that run or are paused, of all destinations. */
+  recoveriesMax: 100,
   bodyBytesMax: 4_194_304,
   /** A sync that takes longer is answered 202 and can be asked after. */
   syncWaitMsMax: 600_000,
   syncPollMs: 20,
   /** Requests in hand when the stage stops; then their connections are cut. */
   drainMsMax: 5_000,
+  /** A stream whose client takes nothing of it for this long is cut. */
+  stalledMsMax: 60_000,
+  /** What its client may take to read the end of a stream when the stage stops. */
+  partingMsMax: 1_000,
+  /** Then a stream ends and its client resumes it, with a token that must still be good. */
+  streamMsMax: 600_000,
 }
 
 export type AdminDeps = {
@@ -30,12 +42,18 @@ export type AdminDeps = {
   readonly host: string
   /** 0: any free one. */
   readonly port: number
-  readonly allowPrivateDestinations: boolean
+  /** Where webhooks may go. */
+  readonly addresses: AddressRules
+  readonly keyring: Keyring
   requestSync(
     sql: Sql,
     request: { readonly audienceIds: readonly number[]; readonly at: Date },
   ): Promise<number>
   findSyncRun(sql: Sql, id: number): Promise<SyncRun | null>
+  /** The attempt log is the deliver stage's. */
+  readonly searchAttempts: typeof searchAttempts
+  /** Posts test messages; absent: this process posts nothing. */
+  readonly post?: Post
   /** What GET /metrics answers. */
   readonly metrics?: { readonly contentType: string; text(): Promise<string> }
   /** Whether the stages of this process are up; Postgres is asked besides. */

@@ -1,24 +1,19 @@
 // Routes of destinations.
-import Type, { type Static } from 'typebox'
-import {
-  type DestinationDraft,
-  destinationDefaults,
-  removeDestination,
-  saveDestination,
-} from '../control/destination.ts'
-import { formatDuration } from '../control/duration.ts'
+import Type from 'typebox'
+import { removeDestination, saveDestination } from '../control/destination.ts'
+import { destinationDraft, withSecret } from '../control/destination-draft.ts'
 import { edit } from '../control/edit.ts'
-import { DestinationCreate, DestinationPatch, type WebhookInput } from '../control/input.ts'
+import { DestinationCreate, DestinationPatch } from '../control/input.ts'
 import { readState } from '../control/state.ts'
-import type { Destination } from '../domain/configuration.ts'
 import { created, gone, notFound, ok, refusal } from './answer.ts'
 import type { AdminDeps } from './deps.ts'
 import { type Route, route } from './route.ts'
-import { DestinationView, destinationView, idParams } from './views.ts'
+import { DestinationView, destinationView, idParams, SavedDestinationView } from './views.ts'
 import { optionsOf, workspaceOf, workspaceQuery } from './workspaces.ts'
 
 const path = '/admin/v1/destinations'
 const one = { description: 'The destination.', schema: DestinationView }
+const savedOne = { description: 'The destination.', schema: SavedDestinationView }
 
 export const destinationRoutes = (deps: AdminDeps): readonly Route[] => [
   route({
@@ -34,12 +29,12 @@ export const destinationRoutes = (deps: AdminDeps): readonly Route[] => [
         schema: Type.Object({ destinations: Type.Array(DestinationView) }),
       },
     },
-    handle: async ({ query: { workspaceId }, actor }) => {
+    handle: async ({ query: { workspaceId } }) => {
       const { destinations } = await readState(deps.pool)
       const wanted = [...destinations.values()].filter(
         (destination) => workspaceId === undefined || destination.workspaceId === workspaceId,
       )
-      return ok({ destinations: wanted.map((destination) => destinationView(destination, actor)) })
+      return ok({ destinations: wanted.map((destination) => destinationView(destination)) })
     },
   }),
   route({
@@ -50,11 +45,9 @@ export const destinationRoutes = (deps: AdminDeps): readonly Route[] => [
     access: 'viewer',
     params: idParams,
     answers: { 200: one },
-    handle: async ({ params, actor }) => {
+    handle: async ({ params }) => {
       const destination = (await readState(deps.pool)).destinations.get(params.id)
-      return destination
-        ? ok(destinationView(destination, actor))
-        : notFound(`destination ${params.id}`)
+      return destination ? ok(destinationView(destination)) : notFound(`destination ${params.id}`)
     },
   }),
   ...changeRoutes(deps),
@@ -69,24 +62,19 @@ const changeRoutes = (deps: AdminDeps): readonly Route[] => [
     summary: 'Create a destination with one to five webhooks',
     access: 'admin',
     body: DestinationCreate,
-    answers: { 201: one },
+    answers: { 201: savedOne },
     handle: ({ body, actor }) =>
       edit(deps.pool, optionsOf(deps, actor), async (editing) => {
         const workspace = workspaceOf(editing.state, body)
         if ('problems' in workspace) return refusal(workspace.problems)
-        const { webhooks, ...fields } = body
-        const draft: DestinationDraft = {
-          ...destinationDefaults,
-          sourceIds: [],
-          sharedSecret: null,
-          ...fields,
-          workspaceId: workspace.id,
-          webhooks: webhooksOf(webhooks ?? []),
-        }
+        const { name, sourceIds = [] } = body
+        const base = { workspaceId: workspace.id, name, sourceIds }
+        const { given, generated } = withSecret(body)
+        const draft = destinationDraft(base, given, null)
         const saved = await saveDestination(editing, { draft, current: null, path: '' })
         return saved.action === 'refused'
           ? refusal(saved.problems)
-          : created(destinationView(saved.entity, actor))
+          : created({ ...destinationView(saved.entity), ...generated })
       }),
   }),
   route({
@@ -97,21 +85,19 @@ const changeRoutes = (deps: AdminDeps): readonly Route[] => [
     access: 'admin',
     params: idParams,
     body: DestinationPatch,
-    answers: { 200: one },
+    answers: { 200: savedOne },
     handle: ({ params, body, actor }) =>
       edit(deps.pool, optionsOf(deps, actor), async (editing) => {
         const current = editing.state.destinations.get(params.id)
         if (!current) return notFound(`destination ${params.id}`)
-        const { webhooks, ...fields } = body
-        const draft: DestinationDraft = {
-          ...draftOf(current),
-          ...fields,
-          ...(webhooks ? { webhooks: webhooksOf(webhooks) } : {}),
-        }
+        const { name = current.name, sourceIds = [...current.sourceIds] } = body
+        const base = { workspaceId: current.workspaceId, name, sourceIds }
+        const { given, generated } = withSecret(body)
+        const draft = destinationDraft(base, given, current)
         const saved = await saveDestination(editing, { draft, current, path: '' })
         return saved.action === 'refused'
           ? refusal(saved.problems)
-          : ok(destinationView(saved.entity, actor))
+          : ok({ ...destinationView(saved.entity), ...generated })
       }),
   }),
 ]
@@ -133,17 +119,3 @@ const deleteRoute = (deps: AdminDeps): Route =>
         return gone
       }),
   })
-
-const draftOf = ({
-  id: _,
-  historicalAfterMs,
-  sourceIds,
-  ...rest
-}: Destination): DestinationDraft => ({
-  ...rest,
-  sourceIds: [...sourceIds],
-  historicalAfter: formatDuration(historicalAfterMs),
-})
-
-const webhooksOf = (webhooks: readonly Static<typeof WebhookInput>[]) =>
-  webhooks.map(({ url, headers = {} }) => ({ url, headers }))

@@ -60,6 +60,7 @@ const operationOf = (route: Route, components: Components): Json => ({
   parameters: [
     ...parametersOf(route.params, 'path', components),
     ...parametersOf(route.query, 'query', components),
+    ...(route.resumes ? [lastEventId] : []),
   ],
   ...(route.body ? { requestBody: bodyOf(route, components) } : {}),
   responses: {
@@ -75,6 +76,14 @@ const operationOf = (route: Route, components: Components): Json => ({
     },
   },
 })
+
+const lastEventId: Json = {
+  name: 'Last-Event-ID',
+  in: 'header',
+  required: false,
+  description: 'The id of the last event that was received: the stream goes on after it.',
+  schema: { type: 'string' },
+}
 
 type ObjectSchema = TSchema & {
   readonly properties: Readonly<Record<string, TSchema & { readonly description?: string }>>

@@ -26,6 +26,8 @@ export type Description = {
   /** The body may come as YAML too. */
   readonly yaml?: boolean
   readonly answers: Readonly<Record<number, AnswerDescription>>
+  /** A stream that goes on after the event its client heard last. */
+  readonly resumes?: boolean
 }
 
 export type AnswerDescription = {
@@ -41,7 +43,9 @@ export type Received = {
   readonly body: unknown
   /** `null` on open routes. */
   readonly actor: Actor | null
-  /** Aborts when the client is gone or the process stops. */
+  /** The header Last-Event-ID. */
+  readonly lastEventId: string | null
+  /** Aborts when the client is gone or the process stops; of a stream, also when it ended. */
   readonly signal: AbortSignal
 }
 
@@ -59,6 +63,7 @@ type Typed<P extends TObject, Q extends TObject, B extends TSchema> = Omit<
     readonly query: Static<Q>
     readonly body: Static<B>
     readonly actor: Actor
+    readonly lastEventId: string | null
     readonly signal: AbortSignal
   }): Promise<Answer>
 }
@@ -93,6 +98,7 @@ export const route = <
         query: query.value as Static<Q>,
         body: body.value as Static<B>,
         actor: received.actor ?? nobody,
+        lastEventId: received.lastEventId,
         signal: received.signal,
       })
     },

@@ -1,4 +1,5 @@
 // The HTTP server of the admin API: authenticates, hands over to the routes, answers every failure in one form.
+import { Readable } from 'node:stream'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { parseText } from '../control/file.ts'
 import { sqlState } from '../postgres/sql.ts'
@@ -19,7 +20,7 @@ export const buildServer = (
   routes: readonly Route[],
   stopping: AbortSignal,
 ): FastifyInstance => {
-  const { bodyBytesMax } = { ...adminLimits, ...deps.limits }
+  const { bodyBytesMax } = limitsOf(deps)
   const app = Fastify({
     logger: false,
     bodyLimit: bodyBytesMax,
@@ -55,6 +56,8 @@ export const buildServer = (
   return app
 }
 
+const limitsOf = (deps: AdminDeps) => ({ ...adminLimits, ...deps.limits })
+
 type Added = { readonly route: Route; readonly stopping: AbortSignal }
 
 const addRoute = (app: FastifyInstance, deps: AdminDeps, { route, stopping }: Added): void => {
@@ -71,26 +74,49 @@ const addRoute = (app: FastifyInstance, deps: AdminDeps, { route, stopping }: Ad
     handler: async (request, reply) => {
       const gone = new AbortController()
       const leave = () => gone.abort()
+      // Whichever is first: the client goes, or its answer ends.
       request.raw.socket.once('close', leave)
+      reply.raw.once('close', leave)
       const answer = await route
         .answer({
           params: request.params,
           query: request.query,
           body: request.body,
           actor: request.actor,
+          lastEventId: request.headers['last-event-id']?.toString() ?? null,
           signal: AbortSignal.any([gone.signal, stopping]),
         })
         .finally(() => request.raw.socket.off('close', leave))
+      if (answer.stream) cutStalled(reply, limitsOf(deps), stopping)
       return send(reply, answer)
     },
   })
 }
 
+type StreamLimits = Pick<typeof adminLimits, 'stalledMsMax' | 'partingMsMax'>
+
+/** Who does not read its stream holds up neither its place nor our end. */
+const cutStalled = (
+  { raw }: FastifyReply,
+  { stalledMsMax, partingMsMax }: StreamLimits,
+  stopping: AbortSignal,
+): void => {
+  raw.setTimeout(stalledMsMax, () => raw.destroy())
+  const part = () => void setTimeout(() => raw.destroy(), partingMsMax).unref()
+  stopping.addEventListener('abort', part, { once: true })
+  raw.once('close', () => stopping.removeEventListener('abort', part))
+}
+
 const send = (reply: FastifyReply, answer: Answer): FastifyReply => {
   reply.code(answer.status).header('cache-control', 'no-store')
   if (answer.status === 401) reply.header('www-authenticate', 'Bearer')
-  if (answer.contentType !== undefined)
-    return reply.header('content-type', answer.contentType).send(answer.body)
+  if (answer.contentType !== undefined) reply.header('content-type', answer.contentType)
+  // A stream that ends while the process stops must not leave an open connection behind.
+  if (answer.stream)
+    return reply
+      .header('connection', 'close')
+      .send(Readable.from(answer.stream, { objectMode: false, highWaterMark: 1 }))
+  if (answer.contentType !== undefined) return reply.send(answer.body)
   if (answer.body === undefined) return reply.send()
   return reply
     .header('content-type', 'application/json; charset=utf-8')

@@ -3,6 +3,7 @@ import Type from 'typebox'
 import { edit } from '../control/edit.ts'
 import { SourceCreate, SourcePatch } from '../control/input.ts'
 import { removeSource, saveSource } from '../control/source.ts'
+import { settingsOf } from '../control/source-settings.ts'
 import { readState } from '../control/state.ts'
 import { created, gone, notFound, ok, refusal } from './answer.ts'
 import type { AdminDeps } from './deps.ts'
@@ -67,7 +68,12 @@ const changeRoutes = (deps: AdminDeps): readonly Route[] => [
         const workspace = workspaceOf(editing.state, body)
         if ('problems' in workspace) return refusal(workspace.problems)
         const result = await saveSource(editing, {
-          draft: { ...body, workspaceId: workspace.id, enabled: body.enabled ?? true },
+          draft: {
+            ...body,
+            workspaceId: workspace.id,
+            enabled: body.enabled ?? true,
+            settings: settingsOf(body),
+          },
           current: null,
           path: '',
         })
@@ -91,7 +97,11 @@ const changeRoutes = (deps: AdminDeps): readonly Route[] => [
         if (!current) return notFound(`source ${params.id}`)
         const { workspaceId, name, class: sourceClass, enabled } = current
         const result = await saveSource(editing, {
-          draft: { workspaceId, name, class: sourceClass, enabled, ...body },
+          draft: {
+            ...{ workspaceId, name, class: sourceClass, enabled },
+            ...body,
+            settings: settingsOf(body),
+          },
           current,
           path: '',
         })

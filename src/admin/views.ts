@@ -1,11 +1,18 @@
-// How the admin API shows what is configured: never a secret, header values to admins only.
+// How the admin API shows what is configured: never a secret, and of headers their names.
 import Type, { type TProperties } from 'typebox'
-import { maskHeaders } from '../control/destination.ts'
 import { formatDuration } from '../control/duration.ts'
-import { AnyObject, StringMap } from '../control/schema.ts'
+import { FilterInput } from '../control/filter.ts'
+import { AnyObject, oneOf, StringMap } from '../control/schema.ts'
 import type { SavedSource } from '../control/source.ts'
-import type { Audience, Destination, Workspace } from '../domain/configuration.ts'
-import type { Actor } from './route.ts'
+import { settingInputs } from '../control/source-settings.ts'
+import { maskWebhook } from '../control/webhook-options.ts'
+import {
+  type Audience,
+  type Destination,
+  payloads,
+  sendOrders,
+  type Workspace,
+} from '../domain/configuration.ts'
 
 /** A schema with a title becomes a component of the OpenAPI document. */
 export const named = <P extends TProperties>(title: string, properties: P) =>
@@ -21,12 +28,14 @@ export const WorkspaceView = named('Workspace', {
   id,
   name: Type.String(),
   regionalAccess: Type.Boolean(),
+  grandfathered: Type.Boolean(),
 })
 
-export const workspaceView = ({ id, name, regionalAccess }: Workspace) => ({
+export const workspaceView = ({ id, name, regionalAccess, grandfathered }: Workspace) => ({
   id,
   name,
   regionalAccess,
+  grandfathered,
 })
 
 const sourceProperties = {
@@ -36,6 +45,7 @@ const sourceProperties = {
   class: Type.Union([Type.Literal('web'), Type.Literal('mobile'), Type.Literal('server')]),
   writeKey: Type.String(),
   enabled: Type.Boolean(),
+  ...Type.Required(Type.Object(settingInputs)).properties,
 }
 
 export const SourceView = named('Source', sourceProperties)
@@ -54,34 +64,80 @@ export const sourceView = (source: SavedSource) => ({
   class: source.class,
   writeKey: source.writeKey,
   enabled: source.enabled,
+  ...source.settings,
   ...(source.secretKey === undefined ? {} : { secretKey: source.secretKey }),
 })
 
-export const DestinationView = named('Destination', {
+const WebhookView = named('Webhook', {
+  url: Type.String(),
+  headers: { ...StringMap, description: 'Names; every value reads "(hidden)".' },
+  concurrencyMax: nullable(Type.Integer()),
+  requestsPerSecondMax: nullable(Type.Number()),
+  ca: nullable(Type.String()),
+  clientCertificate: nullable(
+    Type.Object({
+      certificate: Type.String(),
+      key: Type.String({ description: 'Reads "(hidden)".' }),
+    }),
+  ),
+})
+
+const destinationProperties = {
   id,
   workspaceId: id,
   name: Type.String(),
   type: Type.Literal('webhook'),
   enabled: Type.Boolean(),
   sourceIds: Type.Array(id),
+  order: oneOf(sendOrders),
+  payload: oneOf(payloads),
+  replayOnHeal: Type.Boolean(),
   signed: Type.Boolean({ description: 'Whether a shared secret is set.' }),
+  signatures: Type.Object({
+    standardWebhooks: Type.Boolean(),
+    sha256: Type.Boolean(),
+    next: Type.Boolean(),
+  }),
+  nextSecretAt: {
+    ...nullable(dateTime),
+    description: 'From when on the secret signs that follows the shared one.',
+  },
   historical: Type.Boolean(),
   historicalAfter: Type.String(),
-  webhooks: Type.Array(named('Webhook', { url: Type.String(), headers: StringMap })),
+  filters: Type.Array(FilterInput),
+  webhooks: Type.Array(WebhookView),
+}
+
+export const DestinationView = named('Destination', destinationProperties)
+
+export const SavedDestinationView = named('SavedDestination', {
+  ...destinationProperties,
+  sharedSecret: Type.Optional(
+    Type.String({ description: 'Only when it was generated just now: it is not shown again.' }),
+  ),
 })
 
-export const destinationView = (destination: Destination, actor: Actor) => ({
+export const destinationView = (destination: Destination) => ({
   id: destination.id,
   workspaceId: destination.workspaceId,
   name: destination.name,
   type: destination.type,
   enabled: destination.enabled,
   sourceIds: [...destination.sourceIds],
+  order: destination.order,
+  payload: destination.payload,
+  replayOnHeal: destination.replayOnHeal,
   signed: destination.sharedSecret !== null,
+  signatures: destination.signatures,
+  nextSecretAt: shownInstant(destination.nextSharedSecret?.activateAt),
   historical: destination.historical,
   historicalAfter: formatDuration(destination.historicalAfterMs),
-  webhooks: actor.role === 'admin' ? destination.webhooks : destination.webhooks.map(maskHeaders),
+  filters: destination.filters,
+  webhooks: destination.webhooks.map(maskWebhook),
 })
+
+const shownInstant = (ms: number | undefined): string | null =>
+  ms === undefined ? null : new Date(ms).toISOString()
 
 export const AudienceView = named('Audience', {
   id,

@@ -41,7 +41,7 @@ export const workspaceRoutes = (deps: AdminDeps): readonly Route[] => [
     answers: { 201: one },
     handle: ({ body, actor }) =>
       edit(deps.pool, optionsOf(deps, actor), async (editing) => {
-        const draft = { name: body.name, regionalAccess: body.regionalAccess ?? false }
+        const draft = { regionalAccess: false, grandfathered: false, ...body }
         const saved = await saveWorkspace(editing, { draft, current: null, path: '' })
         return saved.action === 'refused'
           ? refusal(saved.problems)
@@ -108,7 +108,8 @@ const changeRoutes = (deps: AdminDeps): readonly Route[] => [
 
 export const optionsOf = (deps: AdminDeps, actor: { readonly name: string }) => ({
   actor: actor.name,
-  allowPrivateDestinations: deps.allowPrivateDestinations,
+  addresses: deps.addresses,
+  keyring: deps.keyring,
 })
 
 export const workspaceQuery = Type.Object(

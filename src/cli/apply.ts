@@ -50,6 +50,8 @@ const tell = ({ terminal }: Call, { dryRun, entities }: Applied): void => {
       terminal.out(`    ${field}: ${before}${JSON.stringify(to)}`)
     }
     if (generated.secretKey) terminal.out(`    secret key, shown this once: ${generated.secretKey}`)
+    if (generated.sharedSecret)
+      terminal.out(`    shared secret, shown this once: ${generated.sharedSecret}`)
   }
   const counts = Object.entries(marks).map(
     ([action]) => `${entities.filter((entity) => entity.action === action).length} ${action}`,

@@ -1,13 +1,11 @@
 // `millrace audience`: lists audiences, shows one, and adds one.
-import { readFile } from 'node:fs/promises'
-import { parseText } from '../control/file.ts'
 import {
   type Ask,
   adminOptions,
   failing,
-  lineOf,
   narrowed,
   print,
+  readValue,
   theOne,
   withAdmin,
   workspaceOf,
@@ -118,15 +116,7 @@ const add = async (call: Call, ask: Ask, name: string): Promise<number> => {
   return 0
 }
 
-/** A file, or the condition itself when it begins as one. */
-const readWhere = async (given: string | null): Promise<unknown> => {
+const readWhere = (given: string | null): Promise<unknown> => {
   if (given === null) throw failing(['give the condition with --where FILE'], 2)
-  const content = given.trimStart().startsWith('{')
-    ? given
-    : await readFile(given, 'utf8').catch((error: Error) => {
-        throw failing([`${given} cannot be read: ${error.message}`], 2)
-      })
-  const parsed = parseText(content)
-  if ('problems' in parsed) throw failing(parsed.problems.map(lineOf), 2)
-  return parsed.value
+  return readValue(given)
 }

@@ -20,10 +20,18 @@ const commands: Readonly<Record<string, Load>> = {
   migrate: () => import('./migrate.ts'),
   demo: () => import('./demo.ts'),
   apply: () => import('./apply.ts'),
+  workspace: () => import('./workspace.ts'),
   source: () => import('./source.ts'),
   destination: () => import('./destination.ts'),
   audience: () => import('./audience.ts'),
   sync: () => import('./sync.ts'),
+  dead: () => import('./dead.ts'),
+  doctor: () => import('./doctor.ts'),
+  debug: () => import('./debug.ts'),
+  usage: () => import('./usage.ts'),
+  pipeline: () => import('./pipeline.ts'),
+  violations: () => import('./violations.ts'),
+  'delete-user': () => import('./delete-user.ts'),
 }
 
 /** Exit codes: 0 done, 1 it failed, 2 the command line or the configuration was refused. */

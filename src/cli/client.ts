@@ -1,5 +1,7 @@
 // How the commands speak to the admin API of a running Millrace, and how they tell what it refused.
 import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { parseText } from '../control/file.ts'
 import type { Problem } from '../control/problem.ts'
 import { deleteToken, insertToken } from '../control/token.ts'
 import { findPostgres } from '../postgres/embedded.ts'
@@ -13,10 +15,13 @@ export const adminOptions = {
 } as const
 
 export type Ask = <T>(request: {
-  readonly method?: 'GET' | 'POST'
+  readonly method?: 'GET' | 'POST' | 'PATCH'
   readonly path: string
   readonly body?: unknown
 }) => Promise<T>
+
+/** For what `Ask` cannot do. */
+export type Admin = { readonly url: string; readonly token: string }
 
 type Failure = { readonly lines: readonly string[]; readonly code: 1 | 2 }
 
@@ -26,14 +31,14 @@ export const failing = (lines: readonly string[], code: 1 | 2 = 1): Error =>
 
 export const withAdmin = async (
   call: Call,
-  use: (ask: Ask) => Promise<number>,
+  use: (ask: Ask, admin: Admin) => Promise<number>,
 ): Promise<number> => {
   const given = text(call, 'admin-url')
   const url = (given ?? localUrl(call)).replace(/\/+$/, '')
   try {
     await reach(url)
     return await withToken(call, { url, isLocal: given === null }, (token) =>
-      use(askOf(url, token)),
+      use(askOf(url, token), { url, token }),
     )
   } catch (error) {
     const { failure } = error as { failure?: Failure }
@@ -142,6 +147,23 @@ export const theOne = <T extends { readonly name: string }>(
   if (!found) throw failing([`there is no ${kind} named "${name}"`])
   if (another) throw failing([`several workspaces have a ${kind} "${name}": give --workspace`], 2)
   return found
+}
+
+/** A value of an option: the JSON or YAML of a file, or the value itself when it begins as one. */
+export const readValue = async (given: string): Promise<unknown> => {
+  const content = /^\s*[{[]/.test(given)
+    ? given
+    : await readFile(given, 'utf8').catch((error: Error) => {
+        throw failing([`${given} cannot be read: ${error.message}`], 2)
+      })
+  const parsed = parseText(content)
+  if ('problems' in parsed) throw failing(parsed.problems.map(lineOf), 2)
+  return parsed.value
+}
+
+export const yesOrNo = (given: string, option: string): boolean => {
+  if (given !== 'yes' && given !== 'no') throw failing([`--${option} takes "yes" or "no"`], 2)
+  return given === 'yes'
 }
 
 export const narrowed = (path: string, workspaceId: number | null): string =>

@@ -1,14 +1,24 @@
 // The collect stage: takes calls over HTTP and appends them to the log before it answers 200.
 import type { Logger } from 'pino'
+import { type Debugger, unwatched } from '../debugger/debugger.ts'
 import { type Live, type Region, regions } from '../domain/configuration.ts'
+import { type Network, readNetwork, trustsIn } from '../domain/ip.ts'
 import type { Message } from '../domain/message.ts'
+import { type Pipeline, uncounted } from '../domain/pipeline.ts'
+import { unnoted, type Violations } from '../domain/tracking-plan.ts'
+import { drain } from '../drain.ts'
+import { Fault } from '../fault.ts'
 import type { Appender, Codec } from '../log/log.ts'
 import type { Clock, Running } from '../running.ts'
+import { placeOf } from './answer/place.ts'
 import { openApp } from './app.ts'
 import { type Count, countNothing } from './count.ts'
-import { type CollectLimits, collectLimits } from './limits.ts'
-import { messageIds } from './message-id.ts'
-import { openPressure } from './pressure.ts'
+import { openLoad } from './gate/load.ts'
+import { openPressure } from './gate/pressure.ts'
+import { openQuotas } from './gate/quota.ts'
+import { messageIds } from './judge/message-id.ts'
+import { openPlans } from './judge/plan.ts'
+import { type CollectLimits, collectLimits, openBodyBytesMax } from './limits.ts'
 import { openReadiness } from './readiness.ts'
 
 export type CollectDeps = {
@@ -24,8 +34,20 @@ export type CollectDeps = {
   /** The default region when absent. */
   readonly region?: Region
   readonly count?: Count
+  /** Where the fates of calls are counted; nowhere when absent. */
+  readonly pipeline?: Pipeline
+  /** Where what breaks tracking plans is counted; nowhere when absent. */
+  readonly violations?: Violations
+  /** Told what becomes of the calls of watched sources; nobody watches when absent. */
+  readonly debugger?: Debugger
   /** Addresses and networks whose X-Forwarded-For is believed; none by default. */
   readonly trustedProxies?: readonly string[]
+  /** How many processes collect, and share every source's quota; this one alone when absent. */
+  readonly collectors?: () => number
+  /** Where clients reach this stage; without it, the host they asked. */
+  readonly publicUrl?: string | null
+  /** Whether what can never succeed is answered as if it had. */
+  readonly always200?: boolean
   /** Resolves when the log answers: asked for readiness while nothing is being appended. */
   readonly probe?: () => Promise<unknown>
 }
@@ -35,6 +57,7 @@ export type Collect = Running & { readonly url: string }
 export const startCollect = async (deps: CollectDeps): Promise<Collect> => {
   const limits = { ...collectLimits, ...deps.limits }
   const readiness = openReadiness(deps.probe)
+  const load = openLoad(limits)
   let stopping: Promise<void> | null = null
   const app = openApp(
     {
@@ -47,11 +70,19 @@ export const startCollect = async (deps: CollectDeps): Promise<Collect> => {
       region: deps.region ?? regions[0],
       count: deps.count ?? countNothing,
       messageId: messageIds(() => deps.clock().getTime()),
+      bodyBytesMax: openBodyBytesMax(limits),
       pressure: openPressure(limits.inFlightBytesMax),
+      load,
+      quotas: openQuotas({ collectors: deps.collectors ?? (() => 1) }),
+      pipeline: deps.pipeline ?? uncounted,
+      plans: openPlans({ violations: deps.violations ?? unnoted, logger: deps.logger }),
+      debugger: deps.debugger ?? unwatched,
+      always200: deps.always200 ?? false,
       appended: readiness.appended,
     },
     {
-      trustedProxies: deps.trustedProxies ?? [],
+      trusts: trustsIn((deps.trustedProxies ?? []).map(networkOf)),
+      place: deps.publicUrl ? placeOf(deps.publicUrl) : null,
       isReady: readiness.isReady,
       isStopping: () => stopping !== null,
     },
@@ -60,14 +91,9 @@ export const startCollect = async (deps: CollectDeps): Promise<Collect> => {
   deps.logger.info({ url }, 'collect.started')
   const { promise: done, resolve, reject } = Promise.withResolvers<void>()
   app.server.on('error', reject)
-  const drain = async () => {
-    // A client that never finishes its request must not hold up the process.
-    const deadline = setTimeout(() => app.server.closeAllConnections(), limits.drainMsMax)
-    // A connection may fall idle only after closing began, when its client sent more than we read.
-    const idle = setInterval(() => app.server.closeIdleConnections(), 50)
-    await app.close()
-    clearTimeout(deadline)
-    clearInterval(idle)
+  const end = async () => {
+    await drain(app, limits.drainMsMax)
+    load.stop()
     deps.logger.info('collect.stopped')
     resolve()
   }
@@ -75,8 +101,14 @@ export const startCollect = async (deps: CollectDeps): Promise<Collect> => {
     url,
     done,
     stop: () => {
-      stopping ??= drain()
+      stopping ??= end()
       return stopping
     },
   }
+}
+
+const networkOf = (text: string): Network => {
+  const network = readNetwork(text)
+  if (network === null) throw new Fault('config_invalid', `"${text}" is no address or network`)
+  return network
 }

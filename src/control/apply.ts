@@ -5,7 +5,8 @@ import type { JsonObject } from '../domain/message.ts'
 import type { Pool } from '../postgres/sql.ts'
 import { audienceDefaults, saveAudience } from './audience.ts'
 import type { Changes } from './audit.ts'
-import { destinationDefaults, saveDestination } from './destination.ts'
+import { saveDestination } from './destination.ts'
+import { destinationDraft, withSecretOnce } from './destination-draft.ts'
 import { formatDuration } from './duration.ts'
 import { type Editing, type EditOptions, edit, type Saved } from './edit.ts'
 import type {
@@ -17,6 +18,7 @@ import type {
 } from './input.ts'
 import { at, type Problem } from './problem.ts'
 import { saveSource } from './source.ts'
+import { settingsOf } from './source-settings.ts'
 import { saveWorkspace } from './workspace.ts'
 
 export type ApplyOptions = EditOptions & { readonly dryRun: boolean }
@@ -27,8 +29,12 @@ export type AppliedEntity = {
   readonly workspace: string
   readonly name: string
   readonly changes: Changes
-  /** Keys made for a new source whose file gave none: shown this once. */
-  readonly generated: { readonly writeKey?: string; readonly secretKey?: string }
+  /** Keys made for a new source whose file gave none, and secrets it asked for: shown this once. */
+  readonly generated: {
+    readonly writeKey?: string
+    readonly secretKey?: string
+    readonly sharedSecret?: string
+  }
 }
 
 export type Applied =
@@ -96,6 +102,7 @@ const applyWorkspace = async (applying: Applying, file: FileWorkspace, path: str
     draft: {
       name: file.name,
       regionalAccess: file.regionalAccess ?? current?.regionalAccess ?? false,
+      grandfathered: file.grandfathered ?? current?.grandfathered ?? false,
     },
     current,
     path,
@@ -134,6 +141,7 @@ const applySource = async (within: Within, file: FileSource, path: string) => {
       name: file.name,
       class: sourceClass,
       enabled: file.enabled ?? current?.enabled ?? true,
+      settings: settingsOf(file),
       writeKey: file.writeKey,
       secretKey: file.secretKey,
     },
@@ -166,28 +174,12 @@ const applyDestination = async (within: Within, file: FileDestination, path: str
         named: named.sources,
       })
     : [...(current?.sourceIds ?? [])]
-  const saved = await saveDestination(editing, {
-    draft: {
-      workspaceId: workspace.id,
-      name: file.name,
-      type: file.type ?? current?.type ?? destinationDefaults.type,
-      enabled: file.enabled ?? current?.enabled ?? destinationDefaults.enabled,
-      sourceIds,
-      sharedSecret:
-        file.sharedSecret === undefined ? (current?.sharedSecret ?? null) : file.sharedSecret,
-      historical: file.historical ?? current?.historical ?? destinationDefaults.historical,
-      historicalAfter:
-        file.historicalAfter ??
-        (current ? formatDuration(current.historicalAfterMs) : destinationDefaults.historicalAfter),
-      webhooks:
-        file.webhooks?.map(({ url, headers = {} }) => ({ url, headers })) ??
-        current?.webhooks ??
-        [],
-    },
-    current,
-    path,
-  })
-  keep(within, saved, { kind: 'destination', workspace: workspace.name, name: file.name })
+  const { given, generated } = withSecretOnce(file, current)
+  const base = { workspaceId: workspace.id, name: file.name, sourceIds }
+  const draft = destinationDraft(base, given, current)
+  const saved = await saveDestination(editing, { draft, current, path })
+  const about = { kind: 'destination', workspace: workspace.name, name: file.name } as const
+  keep(within, saved, { ...about, generated })
 }
 
 const applyAudience = async (within: Within, file: FileAudience, path: string) => {
@@ -220,7 +212,8 @@ const applyAudience = async (within: Within, file: FileAudience, path: string) =
   keep(within, saved, { kind: 'audience', workspace: workspace.name, name: file.name })
 }
 
-type About = Pick<AppliedEntity, 'kind' | 'workspace' | 'name'>
+type About = Pick<AppliedEntity, 'kind' | 'workspace' | 'name'> &
+  Partial<Pick<AppliedEntity, 'generated'>>
 type Kept<T> = Exclude<Saved<T>, { action: 'refused' }>
 
 const keep = <T>(applying: Applying, saved: Saved<T>, about: About): saved is Kept<T> => {
@@ -229,7 +222,7 @@ const keep = <T>(applying: Applying, saved: Saved<T>, about: About): saved is Ke
     return false
   }
   const { action, changes } = saved
-  applying.entities.push({ ...about, action, changes, generated: {} })
+  applying.entities.push({ generated: {}, ...about, action, changes })
   return true
 }
 

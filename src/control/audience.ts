@@ -7,7 +7,7 @@ import { changesBetween, type Fields } from './changes.ts'
 import { formatDuration, parseDuration } from './duration.ts'
 import { audit, type Editing, refused, type Saved } from './edit.ts'
 import { nameProblems } from './name.ts'
-import { at, type Problem } from './problem.ts'
+import { at, type Problem, pointerOf } from './problem.ts'
 import type { State } from './state.ts'
 import { deleteAudience, insertAudience, updateAudience } from './store.ts'
 
@@ -168,7 +168,3 @@ const conditionProblems = (where: JsonObject, path: string): readonly Problem[] 
     message: problem.message,
   }))
 }
-
-/** `all[0].event` as `/all/0/event`. */
-const pointerOf = (path: string): string =>
-  path === '' ? '' : `/${path.replaceAll('[', '.').replaceAll(']', '').split('.').join('/')}`

@@ -2,7 +2,15 @@
 import type { Json } from '../domain/message.ts'
 import type { Sql } from '../postgres/sql.ts'
 
-export type AuditKind = 'workspace' | 'source' | 'destination' | 'audience' | 'token' | 'sync'
+export type AuditKind =
+  | 'workspace'
+  | 'source'
+  | 'destination'
+  | 'audience'
+  | 'token'
+  | 'sync'
+  | 'deletion'
+  | 'recovery'
 
 export type AuditEntry = {
   /** The name of the token that acted, or of the start-up step. */

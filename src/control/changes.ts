@@ -8,6 +8,9 @@ export type Fields = Readonly<Record<string, Field>>
 
 export const hidden = '(hidden)'
 
+export const hideValues = (values: Readonly<Record<string, unknown>>): Record<string, string> =>
+  Object.fromEntries(Object.keys(values).map((name) => [name, hidden]))
+
 /** `null` before: created. An empty answer: nothing differs. */
 export const changesBetween = (before: Fields | null, after: Fields): Changes =>
   Object.fromEntries(

@@ -1,32 +1,17 @@
 // Saving a destination: its webhooks, its secret, and the sources it takes calls from.
-import type { Destination, Webhook } from '../domain/configuration.ts'
+import type { Destination } from '../domain/configuration.ts'
 import { changesBetween, type Fields, hidden } from './changes.ts'
+import type { DestinationDraft } from './destination-draft.ts'
+import { deleteDestination, insertDestination, updateDestination } from './destination-store.ts'
 import { formatDuration, parseDuration } from './duration.ts'
 import { audit, type Editing, refused, type Saved } from './edit.ts'
-import { isText, nameProblems } from './name.ts'
+import { filterOf, filtersProblems } from './filter.ts'
+import { nameProblems } from './name.ts'
 import { at, type Problem } from './problem.ts'
+import { secretsProblems } from './secrets-problem.ts'
 import type { State } from './state.ts'
-import { deleteDestination, insertDestination, updateDestination } from './store.ts'
 import { webhooksProblems } from './webhook.ts'
-
-export const destinationDefaults = {
-  type: 'webhook',
-  enabled: true,
-  historical: true,
-  historicalAfter: '24h',
-} as const
-
-export type DestinationDraft = {
-  readonly workspaceId: number
-  readonly name: string
-  readonly type: 'webhook'
-  readonly enabled: boolean
-  readonly sourceIds: readonly number[]
-  readonly sharedSecret: string | null
-  readonly historical: boolean
-  readonly historicalAfter: string
-  readonly webhooks: readonly Webhook[]
-}
+import { optionsProblems, summaryOf } from './webhook-options.ts'
 
 type Wish = {
   readonly draft: DestinationDraft
@@ -39,7 +24,7 @@ export const saveDestination = async (
   editing: Editing,
   wish: Wish,
 ): Promise<Saved<Destination>> => {
-  const { state, tx } = editing
+  const { state, tx, keyring } = editing
   const { draft, current } = wish
   const problems = problemsOf(editing, wish)
   if (problems.length > 0) return refused(problems)
@@ -48,6 +33,7 @@ export const saveDestination = async (
     ...rest,
     sourceIds: new Set([...draft.sourceIds].sort((a, b) => a - b)),
     historicalAfterMs: parseDuration(historicalAfter) ?? 0,
+    filters: draft.filters.map(filterOf),
   }
   const changes = changesBetween(
     current && fieldsOf(current, state),
@@ -55,8 +41,8 @@ export const saveDestination = async (
   )
   if (current && Object.keys(changes).length === 0)
     return { action: 'unchanged', entity: current, changes }
-  const entity = { ...wanted, id: current?.id ?? (await insertDestination(tx, wanted)) }
-  if (current) await updateDestination(tx, entity)
+  const entity = { ...wanted, id: current?.id ?? (await insertDestination(tx, wanted, keyring)) }
+  if (current) await updateDestination(tx, entity, keyring)
   state.destinations.set(entity.id, entity)
   const action = current ? 'changed' : 'created'
   await audit(editing, {
@@ -78,20 +64,26 @@ const fieldsOf = (destination: Destination, state: State): Fields => ({
       .sort((a, b) => a - b)
       .map((id) => state.sources.get(id)?.name ?? id),
   },
+  order: { is: destination.order },
+  payload: { is: destination.payload },
+  replayOnHeal: { is: destination.replayOnHeal },
+  signatures: { is: destination.signatures },
   sharedSecret: {
     is: destination.sharedSecret,
     shown: destination.sharedSecret === null ? null : hidden,
   },
+  nextSharedSecret: {
+    is: destination.nextSharedSecret,
+    shown: shownNext(destination.nextSharedSecret),
+  },
   historical: { is: destination.historical },
   historicalAfter: { is: formatDuration(destination.historicalAfterMs) },
-  webhooks: { is: destination.webhooks, shown: destination.webhooks.map(maskHeaders) },
+  filters: { is: destination.filters },
+  webhooks: { is: destination.webhooks, shown: destination.webhooks.map(summaryOf) },
 })
 
-/** Header values may be credentials: whoever may not change them does not see them. */
-export const maskHeaders = ({ url, headers }: Webhook): Webhook => ({
-  url,
-  headers: Object.fromEntries(Object.keys(headers).map((name) => [name, hidden])),
-})
+const shownNext = (next: Destination['nextSharedSecret']) =>
+  next && { secret: hidden, activateAt: new Date(next.activateAt).toISOString() }
 
 const problemsOf = (editing: Editing, { draft, current, path }: Wish): readonly Problem[] => {
   const others = [...editing.state.destinations.values()].filter(
@@ -102,9 +94,11 @@ const problemsOf = (editing: Editing, { draft, current, path }: Wish): readonly 
     ...nameProblems(wish, path),
     ...reservedProblems(draft, path),
     ...sourceProblems(editing.state, draft, at(path, 'sourceIds')),
-    ...secretProblems(draft, at(path, 'sharedSecret')),
+    ...secretsProblems(editing, { draft, current, path }),
     ...historicalProblems(draft, at(path, 'historicalAfter')),
     ...webhooksProblems(draft.webhooks, editing, at(path, 'webhooks')),
+    ...optionsProblems(draft.webhooks, at(path, 'webhooks')),
+    ...filtersProblems(draft.filters, at(path, 'filters')),
   ]
 }
 
@@ -136,19 +130,6 @@ const sourceProblems = (
           },
         ],
   )
-
-const secretProblems = ({ sharedSecret }: DestinationDraft, path: string): readonly Problem[] =>
-  sharedSecret === null ||
-  (sharedSecret !== '' && sharedSecret.length <= 1_024 && isText(sharedSecret))
-    ? []
-    : [
-        {
-          code: 'shared_secret_invalid',
-          path,
-          message:
-            'a shared secret has 1 to 1024 characters and no control characters; null turns signing off',
-        },
-      ]
 
 const historicalAfterMsMax = 36_500 * 86_400_000
 

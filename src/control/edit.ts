@@ -1,7 +1,9 @@
 // One edit of the configuration: a transaction that holds every other writer off, checks, writes, audits.
+import type { AddressRules } from '../http/addresses.ts'
 import type { Pool, Sql } from '../postgres/sql.ts'
 import { type AuditEntry, type Changes, insertAudit } from './audit.ts'
 import type { Problem } from './problem.ts'
+import type { Keyring } from './secret.ts'
 import { loadState, lockConfiguration, type State } from './state.ts'
 
 export type Editing = {
@@ -10,10 +12,13 @@ export type Editing = {
   readonly state: State
   /** Who is named in the audit log. */
   readonly actor: string
-  readonly allowPrivateDestinations: boolean
+  /** Where webhooks may go. */
+  readonly addresses: AddressRules
+  /** What secrets are sealed with, and opened. */
+  readonly keyring: Keyring
 }
 
-export type EditOptions = Pick<Editing, 'actor' | 'allowPrivateDestinations'>
+export type EditOptions = Pick<Editing, 'actor' | 'addresses' | 'keyring'>
 
 export type Saved<T> =
   | {
@@ -30,7 +35,7 @@ export const edit = <R>(
 ): Promise<R> =>
   pool.transaction(async (tx) => {
     await lockConfiguration(tx)
-    return work({ ...options, tx, state: await loadState(tx) })
+    return work({ ...options, tx, state: await loadState(tx, options.keyring) })
   })
 
 export const audit = (editing: Editing, entry: Omit<AuditEntry, 'actor'>): Promise<void> =>

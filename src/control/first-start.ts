@@ -1,4 +1,5 @@
 // The first start: a workspace, a source and an admin token, so that one command is enough to begin.
+import { defaultSourceSettings } from '../domain/configuration.ts'
 import type { Connection, Pool, Sql } from '../postgres/sql.ts'
 import { insertAudit } from './audit.ts'
 import { hashOf, newSecretKey, newWriteKey } from './credential.ts'
@@ -58,7 +59,11 @@ const firstToken = async (tx: Sql): Promise<string | null> => {
 }
 
 const createDefaults = async (tx: Connection) => {
-  const workspace = await insertWorkspace(tx, { name: 'default', regionalAccess: false })
+  const workspace = await insertWorkspace(tx, {
+    name: 'default',
+    regionalAccess: false,
+    grandfathered: false,
+  })
   const writeKey = newWriteKey()
   const secretKey = newSecretKey()
   const sourceId = await insertSource(tx, {
@@ -66,8 +71,9 @@ const createDefaults = async (tx: Connection) => {
     name: 'default',
     class: 'server',
     writeKey,
-    secretKeyHash: hashOf(secretKey),
+    secretKeyHash: hashOf(secretKey).toString('hex'),
     enabled: true,
+    settings: defaultSourceSettings,
   })
   const entry = { actor: 'first start', action: 'created', name: 'default', changes: {} } as const
   await insertAudit(tx, [

@@ -1,9 +1,9 @@
 // The forms people write configuration in: requests of the admin API, and the file `millrace apply` takes.
-import Type, { type Static, type TObject, type TProperties } from 'typebox'
-import { AnyObject, StringMap } from './schema.ts'
-
-const closed = <P extends TProperties>(properties: P, description?: string): TObject<P> =>
-  Type.Object(properties, { additionalProperties: false, ...(description ? { description } : {}) })
+import Type, { type Static, type TSchema } from 'typebox'
+import { payloads, sendOrders } from '../domain/configuration.ts'
+import { filtersInput } from './filter.ts'
+import { AnyObject, closed, oneOf, StringMap } from './schema.ts'
+import { settingInputs } from './source-settings.ts'
 
 const sourceClass = Type.Union([
   Type.Literal('web'),
@@ -20,25 +20,67 @@ const workspaceId = Type.Optional(
 const name = Type.String({ description: '1 to 200 characters, its own among its kind.' })
 const flag = Type.Boolean()
 
+const orNull = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+
+const pemCharactersMax = 65_536
+const pem = (description: string) => Type.String({ maxLength: pemCharactersMax, description })
+
 export const WebhookInput = closed({
   url: Type.String({ description: 'The full URL, with http or https.' }),
-  headers: Type.Optional(StringMap),
+  headers: Type.Optional({
+    ...StringMap,
+    description: 'The value "(hidden)", as it is shown, keeps what the URL has.',
+  }),
+  concurrencyMax: orNull(
+    Type.Integer({ minimum: 1, maximum: 1_000, description: 'Requests at a time.' }),
+  ),
+  requestsPerSecondMax: orNull(Type.Number({ minimum: 0.01, maximum: 100_000 })),
+  ca: orNull(pem("PEM certificates trusted beside the system's.")),
+  clientCertificate: orNull(
+    closed({
+      certificate: pem("PEM, the issuers' behind it."),
+      key: pem('PEM, without a passphrase; "(hidden)" keeps the one there is.'),
+    }),
+  ),
 })
 
 const webhooks = Type.Array(WebhookInput, { description: 'One to five.' })
 const sharedSecret = Type.Union([Type.String(), Type.Null()], {
-  description: 'Signs every request; null sends them unsigned. Never shown again.',
+  description:
+    'Signs every request; null sends them unsigned, "generate" makes one. Never shown again.',
+})
+const nextSharedSecret = Type.Union(
+  [
+    closed({
+      secret: Type.String(),
+      activateAt: Type.String({ description: 'ISO 8601: tries from then on are signed with it.' }),
+    }),
+    Type.Null(),
+  ],
+  { description: 'Replaces the shared secret at its time; null keeps the one there is.' },
+)
+/** Each may be left out, and is then as it was. */
+const signatures = closed({
+  standardWebhooks: Type.Optional(flag),
+  sha256: Type.Optional(flag),
+  next: Type.Optional(flag),
 })
 const historicalAfter = Type.String({
   description: 'How much older than its receipt makes a call historical: "24h".',
 })
 const syncEvery = Type.String({ description: 'From "1m" to "3650d"; "2h30m" when absent.' })
 
-export const WorkspaceCreate = closed({ name, regionalAccess: Type.Optional(flag) })
-export const WorkspacePatch = closed({
-  name: Type.Optional(name),
+const workspaceSwitches = {
   regionalAccess: Type.Optional(flag),
-})
+  grandfathered: Type.Optional(
+    Type.Boolean({
+      description: 'Whether filtered calls of server sources still count towards usage.',
+    }),
+  ),
+}
+
+export const WorkspaceCreate = closed({ name, ...workspaceSwitches })
+export const WorkspacePatch = closed({ name: Type.Optional(name), ...workspaceSwitches })
 
 const keys = {
   writeKey: Type.Optional(Type.String({ description: 'Generated when absent.' })),
@@ -53,19 +95,27 @@ export const SourceCreate = closed({
   class: sourceClass,
   ...keys,
   enabled: Type.Optional(flag),
+  ...settingInputs,
 })
 export const SourcePatch = closed({
   name: Type.Optional(name),
   class: Type.Optional(sourceClass),
   ...keys,
   enabled: Type.Optional(flag),
+  ...settingInputs,
 })
 
 const destinationSwitches = {
   enabled: Type.Optional(flag),
+  order: Type.Optional(oneOf(sendOrders)),
+  payload: Type.Optional(oneOf(payloads)),
+  replayOnHeal: Type.Optional(flag),
   sharedSecret: Type.Optional(sharedSecret),
+  nextSharedSecret: Type.Optional(nextSharedSecret),
+  signatures: Type.Optional(signatures),
   historical: Type.Optional(flag),
   historicalAfter: Type.Optional(historicalAfter),
+  filters: Type.Optional(filtersInput),
 }
 
 export const DestinationCreate = closed({
@@ -81,6 +131,16 @@ export const DestinationPatch = closed({
   sourceIds: Type.Optional(Type.Array(id)),
   webhooks: Type.Optional(webhooks),
   ...destinationSwitches,
+})
+
+export const SecretRotation = closed({
+  secret: Type.Optional(Type.String({ description: 'Generated when absent, and shown once.' })),
+  activateAt: Type.Optional(Type.String({ description: 'ISO 8601.' })),
+  after: Type.Optional(
+    Type.String({
+      description: 'How long from now, in place of activateAt: "24h" when both are absent.',
+    }),
+  ),
 })
 
 export const AudienceCreate = closed({
@@ -102,6 +162,7 @@ const FileSource = closed({
   class: Type.Optional(sourceClass),
   ...keys,
   enabled: Type.Optional(flag),
+  ...settingInputs,
 })
 
 const FileDestination = closed({
@@ -121,7 +182,7 @@ const FileAudience = closed({
 
 const FileWorkspace = closed({
   name,
-  regionalAccess: Type.Optional(flag),
+  ...workspaceSwitches,
   sources: Type.Optional(Type.Array(FileSource)),
   destinations: Type.Optional(Type.Array(FileDestination)),
   audiences: Type.Optional(Type.Array(FileAudience)),

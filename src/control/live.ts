@@ -3,13 +3,17 @@
 import type { Logger } from 'pino'
 import type { Configuration, Live } from '../domain/configuration.ts'
 import type { Pool } from '../postgres/sql.ts'
+import { repeat } from '../repeat.ts'
 import type { Clock } from '../running.ts'
+import type { Keyring } from './secret.ts'
 import { findVersion, readState, type State } from './state.ts'
 
 type Deps = {
   readonly pool: Pool
   readonly logger: Logger
   readonly clock: Clock
+  /** `null`: this process signs nothing, and reads no secrets. */
+  readonly keyring: Keyring | null
   readonly limits?: Partial<typeof liveLimits>
 }
 
@@ -21,14 +25,14 @@ export const liveLimits = {
 type OpenLive = Live & { close(): Promise<void> }
 
 export const openLive = async (deps: Deps): Promise<OpenLive> => {
-  const { pool } = deps
+  const { pool, keyring } = deps
   const limits = { ...liveLimits, ...deps.limits }
   const listeners = new Set<(configuration: Configuration) => void>()
-  let current = await loadConfiguration(pool)
-  const refresh = once(async () => {
+  let current = await loadConfiguration(pool, keyring)
+  const refresh = repeat(limits.pollEveryMs, async () => {
     try {
       if ((await findVersion(pool)) === current.version) return
-      const next = await loadConfiguration(pool)
+      const next = await loadConfiguration(pool, keyring)
       // Versions only ascend: a slower, older read must not undo a newer one.
       if (next.version <= current.version) return
       current = next
@@ -42,7 +46,6 @@ export const openLive = async (deps: Deps): Promise<OpenLive> => {
     }
     for (const changed of listeners) changed(current)
   })
-  const timer = setInterval(refresh.run, limits.pollEveryMs)
   const unlisten = await pool.listen('configuration', {
     notified: refresh.run,
     reconnected: refresh.run,
@@ -55,47 +58,26 @@ export const openLive = async (deps: Deps): Promise<OpenLive> => {
       return () => listeners.delete(changed)
     },
     close: async () => {
-      clearInterval(timer)
+      await refresh.stop()
       await unlisten()
-      await refresh.idle()
     },
   }
 }
 
-/** Runs one at a time; a wish made meanwhile is one more run afterwards, however many made it. */
-const once = (work: () => Promise<void>) => {
-  let running: Promise<void> | null = null
-  let again = false
-  const loop = async () => {
-    do {
-      again = false
-      await work()
-    } while (again)
-    running = null
-  }
-  return {
-    run: () => {
-      if (running !== null) again = true
-      else running = loop()
-    },
-    idle: async () => {
-      again = false
-      await running
-    },
-  }
-}
-
-export const loadConfiguration = async (pool: Pool): Promise<Configuration> =>
-  configurationOf(await readState(pool))
+export const loadConfiguration = async (
+  pool: Pool,
+  keyring: Keyring | null,
+): Promise<Configuration> => configurationOf(await readState(pool, keyring))
 
 const configurationOf = (state: State): Configuration => {
-  const sources = [...state.sources.values()].map(({ secretKeyHash: _, ...source }) => source)
+  const sources = [...state.sources.values()]
   const destinations = [...state.destinations.values()]
   return {
     version: state.version,
     workspaces: state.workspaces,
-    sources: new Map(sources.map((source) => [source.id, source])),
+    sources: state.sources,
     sourceByWriteKey: new Map(sources.map((source) => [source.writeKey, source])),
+    sourceBySecretKeyHash: new Map(sources.map((source) => [source.secretKeyHash, source])),
     destinations: state.destinations,
     destinationsBySource: new Map(
       sources.map(({ id }) => [id, destinations.filter(({ sourceIds }) => sourceIds.has(id))]),

@@ -1,20 +1,27 @@
 // The configuration as Postgres holds it, read in one go: what snapshots, checks and apply start from.
-import type { Audience, Destination, Source, Webhook, Workspace } from '../domain/configuration.ts'
+import {
+  type Audience,
+  type Destination,
+  defaultSourceSettings,
+  type Source,
+  type SourceSettings,
+  type Workspace,
+} from '../domain/configuration.ts'
 import type { JsonObject } from '../domain/message.ts'
 import type { Pool, Sql } from '../postgres/sql.ts'
+import { loadDestinations } from './destination-store.ts'
+import type { Keyring } from './secret.ts'
 
 /** Mutable on purpose: a saver enters what it wrote, so that the next check sees it. */
 export type State = {
   readonly version: bigint
   readonly workspaces: Map<number, Workspace>
-  readonly sources: Map<number, StoredSource>
+  readonly sources: Map<number, Source>
   readonly destinations: Map<number, Destination>
   readonly audiences: Map<number, Audience>
   /** `workspaceId:key` of every audience there is or ever was. */
   readonly audienceKeys: Set<string>
 }
-
-export type StoredSource = Source & { readonly secretKeyHash: Buffer }
 
 /**
  * Holds every other writer of the configuration off until this transaction ends. Writers take this
@@ -30,63 +37,39 @@ export const findVersion = async (sql: Sql): Promise<bigint> => {
 }
 
 /** Consistent only inside a repeatable read transaction, or under `lockConfiguration`. */
-export const loadState = async (sql: Sql): Promise<State> => ({
+export const loadState = async (sql: Sql, keyring: Keyring | null): Promise<State> => ({
   version: await findVersion(sql),
   workspaces: byId(await loadWorkspaces(sql)),
   sources: byId(await loadSources(sql)),
-  destinations: byId(await loadDestinations(sql)),
+  destinations: byId(await loadDestinations(sql, keyring)),
   audiences: byId(await loadAudiences(sql)),
   audienceKeys: await loadAudienceKeys(sql),
 })
 
-/** Everything as of one moment. */
-export const readState = (pool: Pool): Promise<State> =>
-  pool.transaction(loadState, { isolation: 'repeatable read' })
+/** Everything as of one moment; without a keyring every secret reads `(hidden)`. */
+export const readState = (pool: Pool, keyring: Keyring | null = null): Promise<State> =>
+  pool.transaction((tx) => loadState(tx, keyring), { isolation: 'repeatable read' })
 
 const byId = <T extends { readonly id: number }>(rows: readonly T[]): Map<number, T> =>
   new Map(rows.map((row) => [row.id, row]))
 
 const loadWorkspaces = async (sql: Sql): Promise<readonly Workspace[]> => {
   const { rows } = await sql.query<Workspace>(
-    'select id, name, regional_access as "regionalAccess" from workspace order by id',
+    `select id, name, regional_access as "regionalAccess", grandfathered
+       from workspace order by id`,
   )
   return rows
 }
 
-const loadSources = async (sql: Sql): Promise<readonly StoredSource[]> => {
-  const { rows } = await sql.query<StoredSource>(
+type SourceRow = Omit<Source, 'settings'> & { readonly settings: Partial<SourceSettings> }
+
+const loadSources = async (sql: Sql): Promise<readonly Source[]> => {
+  const { rows } = await sql.query<SourceRow>(
     `select id, workspace_id as "workspaceId", name, class, write_key as "writeKey",
-            secret_key_hash as "secretKeyHash", enabled
+            encode(secret_key_hash, 'hex') as "secretKeyHash", enabled, settings
        from source order by id`,
   )
-  return rows
-}
-
-type DestinationRow = Omit<Destination, 'sourceIds' | 'historicalAfterMs'> & {
-  readonly sourceIds: readonly number[]
-  readonly historicalAfterMs: bigint
-  readonly webhooks: readonly Webhook[]
-}
-
-const loadDestinations = async (sql: Sql): Promise<readonly Destination[]> => {
-  const { rows } = await sql.query<DestinationRow>(
-    `select d.id, d.workspace_id as "workspaceId", d.name, d.type, d.enabled,
-            d.shared_secret as "sharedSecret", d.historical,
-            d.historical_after_ms as "historicalAfterMs",
-            coalesce(s.ids, '{}') as "sourceIds", coalesce(w.webhooks, '[]') as webhooks
-       from destination d
-       left join (select destination_id, array_agg(source_id order by source_id) as ids
-                    from destination_source group by destination_id) s on s.destination_id = d.id
-       left join (select destination_id,
-                         json_agg(json_build_object('url', url, 'headers', headers) order by place) as webhooks
-                    from webhook group by destination_id) w on w.destination_id = d.id
-      order by d.id`,
-  )
-  return rows.map((row) => ({
-    ...row,
-    sourceIds: new Set(row.sourceIds),
-    historicalAfterMs: Number(row.historicalAfterMs),
-  }))
+  return rows.map((row) => ({ ...row, settings: { ...defaultSourceSettings, ...row.settings } }))
 }
 
 type AudienceRow = Omit<Audience, 'condition' | 'syncEveryMs'> & {

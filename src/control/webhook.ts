@@ -1,7 +1,8 @@
 // Which URLs and headers a webhook destination may have; what is refused here never meets a socket.
-import ipaddr from 'ipaddr.js'
 import type { Webhook } from '../domain/configuration.ts'
 import { isReservedHeader } from '../domain/reserved-header.ts'
+import { type AddressRules, addressCheck, mayBeReached } from '../http/addresses.ts'
+import { tlsProblem } from '../http/trust.ts'
 import { at, type Problem } from './problem.ts'
 
 export const webhookLimits = {
@@ -11,7 +12,7 @@ export const webhookLimits = {
   headerBytesMax: 8_192,
 }
 
-type Rules = { readonly allowPrivateDestinations: boolean }
+type Rules = { readonly addresses: AddressRules }
 
 export const webhooksProblems = (
   webhooks: readonly Webhook[],
@@ -22,9 +23,10 @@ export const webhooksProblems = (
     return [
       { code: 'webhooks_missing', path, message: 'a webhook destination needs at least one URL' },
     ]
-  const problems: Problem[] = webhooks.flatMap(({ url, headers }, index) => [
-    ...urlProblems(url, rules, at(at(path, index), 'url')),
-    ...headersProblems(headers, at(at(path, index), 'headers')),
+  const problems: Problem[] = webhooks.flatMap((webhook, index) => [
+    ...urlProblems(webhook.url, rules, at(at(path, index), 'url')),
+    ...headersProblems(webhook.headers, at(at(path, index), 'headers')),
+    ...tlsProblems(webhook, at(path, index)),
   ])
   if (webhooks.length > webhookLimits.webhooksMax)
     problems.unshift({
@@ -50,23 +52,29 @@ const urlProblems = (text: string, rules: Rules, path: string): readonly Problem
   if (!url || url.hostname === '') return invalid('cannot be parsed')
   if (url.username !== '' || url.password !== '')
     return invalid('holds credentials: put them into an Authorization header')
-  if (!rules.allowPrivateDestinations && isPrivateHost(url.hostname))
+  // What a name resolves to is known, and may change, at each connection: it is judged there.
+  if (!mayBeReached(url.hostname, addressCheck(rules.addresses)))
     return [
       {
         code: 'webhook_url_private',
         path,
-        message: `${url.hostname} is a private or loopback address, which MILLRACE_ALLOW_PRIVATE_DESTINATIONS would allow`,
+        message: `${url.hostname} is a private, loopback or reserved address: MILLRACE_ALLOW_PRIVATE_DESTINATIONS would allow the first two, MILLRACE_ALLOWED_NETWORKS any`,
       },
     ]
   return []
 }
 
-/** Literal addresses and localhost only: what a name resolves to is known, and may change, at each connection. */
-const isPrivateHost = (hostname: string): boolean => {
-  if (/(^|\.)localhost\.?$/.test(hostname)) return true
-  const literal = hostname.replace(/^\[|\]$/g, '')
-  return ipaddr.isValid(literal) && ipaddr.process(literal).range() !== 'unicast'
-}
+/** Nothing of the texts is repeated: one is a key. */
+const tlsProblems = ({ ca, clientCertificate }: Webhook, path: string): readonly Problem[] =>
+  [
+    { path: at(path, 'ca'), why: ca === null ? null : tlsProblem({ ca }) },
+    {
+      path: at(path, 'clientCertificate'),
+      why: clientCertificate === null ? null : tlsProblem(clientCertificate),
+    },
+  ].flatMap(({ path, why }) =>
+    why === null ? [] : [{ code: 'webhook_tls_invalid', path, message: why } as const],
+  )
 
 const headersProblems = (
   headers: Readonly<Record<string, string>>,
@@ -100,12 +108,12 @@ const headerProblems = ({ name, value, duplicate }: Header, path: string): reado
   if (duplicate)
     return [{ code: 'header_duplicate', path, message: `${name} is given twice: case is ignored` }]
   // The value is not repeated: it may be a secret.
-  if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value))
+  if (!/^[\t\x20-\x7e]*$/.test(value))
     return [
       {
         code: 'header_value_invalid',
         path,
-        message: `the value of ${name} holds a line break, a control character or one beyond Latin-1`,
+        message: `the value of ${name} holds a line break, a control character or one beyond ASCII`,
       },
     ]
   return []

@@ -41,9 +41,10 @@ export const saveWorkspace = async (editing: Editing, wish: Wish): Promise<Saved
   return { action, entity, changes }
 }
 
-const fieldsOf = ({ name, regionalAccess }: WorkspaceDraft): Fields => ({
+const fieldsOf = ({ name, regionalAccess, grandfathered }: WorkspaceDraft): Fields => ({
   name: { is: name },
   regionalAccess: { is: regionalAccess },
+  grandfathered: { is: grandfathered },
 })
 
 /** Only an empty workspace goes: deleting what is inside is said one by one. */

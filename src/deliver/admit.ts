@@ -1,9 +1,13 @@
 // Whether a delivery enters its lane, is parked at once, or holds its partition back.
+import { dropIdle } from './chains.ts'
 import { isDeskFull } from './desk.ts'
-import { dropIdle, enter, pump } from './lanes.ts'
+import { hold } from './hold.ts'
+import { enter, pump } from './lanes.ts'
 import { park, parkWaiting, untried } from './park.ts'
+import { quotaOf } from './quota.ts'
 import { startRound } from './round.ts'
 import type { Delivery, Lane, Partition, Stage } from './stage.ts'
+import { gateOf, isWellAll } from './urls.ts'
 
 const lookMs = 50
 
@@ -16,24 +20,31 @@ const admitLater = async (stage: Stage, delivery: Delivery): Promise<boolean> =>
   chain.pinned = true
   let admitted = false
   while (!admitted && !stage.stopping && !chain.partition.lost) {
+    chain.partition.paused = reasonOf(stage, chain.lane)
     await stage.room.wait(lookMs)
     admitted = tryAdmit(stage, delivery)
   }
+  chain.partition.paused = null
   chain.pinned = false
   dropIdle(chain)
   return admitted
+}
+
+/** `postgres`: it takes nothing, or not as fast as it comes; `quota`: too much is parked; `room`: of the lane. */
+const reasonOf = (stage: Stage, lane: Lane): Partition['paused'] => {
+  if (isDeskFull(stage)) return 'postgres'
+  return stage.quota.states.get(lane.destinationId) === 'braked' ? 'quota' : 'room'
 }
 
 const tryAdmit = (stage: Stage, delivery: Delivery): boolean => {
   const { chain } = delivery
   const { lane, partition } = chain
   if (stage.stopping || partition.lost || isDeskFull(stage)) return false
-  if (partition.spilled.has(lane.destinationId)) {
-    park(stage, delivery, untried('lane_full'))
-    return true
-  }
-  if (chain.parked > 0) {
-    park(stage, delivery, untried('behind_parked'))
+  if (partition.spilled.has(lane.destinationId)) return tryPark(stage, delivery, 'lane_full')
+  if (chain.parked > 0) return tryPark(stage, delivery, 'behind_parked')
+  if (!isWellAll(lane) && isShut(stage, lane)) {
+    if (isBraked(stage, lane)) return false
+    hold(stage, delivery)
     return true
   }
   if (isSpanFull(stage, partition)) {
@@ -41,13 +52,29 @@ const tryAdmit = (stage: Stage, delivery: Delivery): boolean => {
     return false
   }
   if (isLaneFull(stage, lane)) {
-    if (!isOverflowing(stage, lane)) return false
-    park(stage, delivery, untried('lane_full'))
-    return true
+    return isOverflowing(stage, lane) && tryPark(stage, delivery, 'lane_full')
   }
   enter(stage, delivery)
   pump(stage, (next) => startRound(stage, next))
   return true
+}
+
+type Why = 'lane_full' | 'behind_parked'
+
+/** Nothing is dropped: what may not be parked either waits in the log. */
+const tryPark = (stage: Stage, delivery: Delivery, why: Why): boolean => {
+  if (isBraked(stage, delivery.chain.lane)) return false
+  park(stage, delivery, untried(why))
+  return true
+}
+
+const isBraked = (stage: Stage, { destinationId }: Lane): boolean =>
+  quotaOf(stage, destinationId) === 'braked'
+
+/** Also while one may find out: that is for what has been waiting. */
+const isShut = (stage: Stage, lane: Lane): boolean => {
+  const gate = gateOf(stage, lane, stage.deps.clock().getTime())
+  return gate === 'shut' || (gate === 'probe' && lane.parked + lane.waiting > 0)
 }
 
 const isSpanFull = ({ limits }: Stage, { tracker }: Partition): boolean =>
@@ -56,7 +83,8 @@ const isSpanFull = ({ limits }: Stage, { tracker }: Partition): boolean =>
 /** Everything of the partition that only waits is parked, so that its position can go on. */
 const relieve = (stage: Stage, partition: Partition): void => {
   for (const chains of [...partition.chains.values()])
-    for (const chain of [...chains.values()]) parkWaiting(stage, chain, 'lane_full')
+    for (const chain of [...chains.values()])
+      if (!isBraked(stage, chain.lane)) parkWaiting(stage, chain, 'lane_full')
 }
 
 /** Each lane may hold as much as is still free: sick lanes share the memory and never use it up. */

@@ -1,15 +1,24 @@
 // The attempt log: one row per request made, gathered and copied beside the settle path.
 import type { PostResult } from '../http/post.ts'
+import { hashToInt } from './desk.ts'
+import { attemptSpan, ensureSpans, spanOf } from './spans.ts'
 import type { Delivery, Stage } from './stage.ts'
 
 export type AttemptLog = {
   /** COPY lines not written yet. */
   lines: string[]
+  characters: number
   dropped: number
-  prunedAt: number | null
+  /** The days they started in. */
+  days: Set<number>
 }
 
-export const openAttemptLog = (): AttemptLog => ({ lines: [], dropped: 0, prunedAt: null })
+export const openAttemptLog = (): AttemptLog => ({
+  lines: [],
+  characters: 0,
+  dropped: 0,
+  days: new Set(),
+})
 
 type Attempt = {
   readonly delivery: Delivery
@@ -17,30 +26,48 @@ type Attempt = {
   readonly result: PostResult
   readonly attempt: number
   readonly startedAt: number
+  /** Its chain's order was suspended. */
+  readonly isSuspended?: boolean
 }
 
 /** Past the buffer's bound attempts are counted, not kept: the log must never hold delivery back. */
 export const recordAttempt = (stage: Stage, attempt: Attempt): void => {
   const { attempts, limits } = stage
-  if (attempts.lines.length >= limits.attemptBufferMax) {
+  const isFull =
+    attempts.lines.length >= limits.attemptBufferMax ||
+    attempts.characters >= limits.attemptCharactersMax
+  if (isFull) {
     attempts.dropped += 1
     return
   }
-  attempts.lines.push(lineOf(attempt, limits.attemptHeadMax))
+  const line = lineOf(attempt, limits.attemptHeadMax)
+  attempts.days.add(spanOf(attemptSpan, attempt.startedAt))
+  attempts.characters += line.length
+  attempts.lines.push(line)
 }
 
+/** The columns in the order of `columns`. */
 const lineOf = (attempt: Attempt, headMax: number): string => {
-  const { delivery, result } = attempt
-  const { partition, lane } = delivery.chain
-  const { answer } = result
+  const { delivery, result, isSuspended } = attempt
+  const { chain, row } = delivery
+  const { answer, phases, status } = result
+  const about = `${isoOf(attempt.startedAt)}\t${chain.partition.topic}\t${chain.partition.partition}\t${
+    delivery.offset
+  }\t${chain.lane.destinationId}\t${hashToInt(chain.hash)}\t${copied(delivery.messageId)}\t${
+    attempt.attempt
+  }\t${copied(shown(attempt.url))}`
   const reason = answer.type === 'delivered' ? '\\N' : answer.reason
   const head = result.head === '' ? '\\N' : copied(result.head.slice(0, headMax))
-  return `${isoOf(attempt.startedAt)}\t${partition.topic}\t${partition.partition}\t${delivery.offset}\t${
-    lane.destinationId
-  }\t${copied(delivery.messageId)}\t${attempt.attempt}\t${copied(shown(attempt.url))}\t${Math.round(
-    result.durationMs,
-  )}\t${answer.type}\t${reason}\t${result.status ?? '\\N'}\t${head}\n`
+  return `${about}\t${Math.round(result.durationMs)}\t${answer.type}\t${reason}\t${status ?? '\\N'}\t${timed(
+    phases.dnsMs,
+  )}\t${timed(phases.connectMs)}\t${timed(phases.tlsMs)}\t${timed(phases.firstByteMs)}\t${
+    result.reused
+  }\t${isSuspended === true}\t${row?.recoveryId ?? '\\N'}\t${head}\n`
 }
+
+/** Tenths of a millisecond tell enough. */
+const timed = (ms: number | null): string | number =>
+  ms === null ? '\\N' : Math.round(ms * 10) / 10
 
 let isoMs = Number.NaN
 let iso = ''
@@ -77,37 +104,32 @@ const escapes: Readonly<Record<string, string>> = {
 }
 
 const columns =
-  'started_at, topic, partition, log_offset, destination_id, message_id, attempt, url, duration_ms, outcome, reason, status, response_head'
+  'started_at, topic, partition, log_offset, destination_id, chain, message_id, attempt, url, duration_ms, outcome, reason, status, dns_ms, connect_ms, tls_ms, first_byte_ms, reused, order_suspended, recovery_id, response_head'
 
 export const flushAttempts = async (stage: Stage): Promise<void> => {
   const { attempts, deps } = stage
-  const { lines, dropped } = attempts
+  const { lines, dropped, days, characters } = attempts
   if (lines.length === 0) return
-  attempts.lines = []
-  attempts.dropped = 0
+  Object.assign(attempts, openAttemptLog())
   if (dropped > 0) deps.logger.warn({ dropped }, 'attempts.dropped')
   const chunks = [Buffer.from(lines.join(''), 'utf8')]
   try {
+    await ensureDays(stage, days)
     await deps.pool.connect((connection) =>
       connection.copyIn(`copy attempt (${columns}) from stdin`, chunks),
     )
   } catch (error) {
     // Kept for the next time, as far as there is room.
     attempts.lines = [...lines, ...attempts.lines].slice(0, stage.limits.attemptBufferMax)
+    attempts.characters += characters
+    for (const day of days) attempts.days.add(day)
     deps.logger.error({ err: error, attempts: lines.length }, 'attempts.failed')
   }
 }
 
-const pruneEveryMs = 3_600_000
-
-/** Attempts are kept for a week; older ones go once an hour. */
-export const pruneAttempts = async (stage: Stage): Promise<void> => {
-  const now = stage.deps.clock().getTime()
-  const { attempts, limits } = stage
-  if (attempts.prunedAt !== null && Math.abs(now - attempts.prunedAt) < pruneEveryMs) return
-  attempts.prunedAt = now
-  const before = new Date(now - limits.attemptKeepMs)
-  await stage.deps.pool
-    .query('delete from attempt where started_at < $1', [before])
-    .catch((error) => stage.deps.logger.error({ err: error }, 'attempts.failed'))
+const ensureDays = async (stage: Stage, days: ReadonlySet<number>): Promise<void> => {
+  const missing = [...days].filter((day) => !stage.days.has(day))
+  if (missing.length === 0) return
+  await ensureSpans(stage.deps.pool, attemptSpan, missing)
+  for (const day of missing) stage.days.add(day)
 }

@@ -1,7 +1,6 @@
 // Delivery's SQL for chains and claims: who is first, who is due, what a partition has parked.
 import type { Topic } from '../log/log.ts'
 import type { Sql } from '../postgres/sql.ts'
-import type { Partition } from './stage.ts'
 
 export type ChainKey = {
   readonly topic: Topic
@@ -66,38 +65,63 @@ export type ClaimedRow = ChainKey & {
   readonly firstTryAt: Date | null
   readonly attempts: number
   readonly finalUrls: readonly string[]
+  readonly parkedAt: Date
+  /** Sent again by this recovery. */
+  readonly recoveryId: number | null
 }
 
+/** Where a lane has rows, and how many of them to look at. */
+export type Place = Omit<ChainKey, 'chain'> & { readonly look: number }
+
 type Claim = {
-  readonly rooms: readonly { readonly destinationId: number; readonly room: number }[]
-  readonly partitions: readonly Partition[]
+  readonly lanes: readonly { readonly destinationId: number; readonly room: number }[]
+  readonly places: readonly Place[]
   readonly owner: string
   readonly at: Date
   readonly until: Date
 }
 
-/** Claims by share: up to `room` due rows of each destination. Index parked_due. */
+/**
+ * Claims by share: of each lane the rows that are due longest, up to its room, wherever they are. A few
+ * rows of index parked_due are read for each place; nothing waits for rows that somebody else has locked.
+ */
 export const claimDue = async (tx: Sql, claim: Claim): Promise<readonly ClaimedRow[]> => {
   const { rows } = await tx.query<ClaimedRow>(
-    `with due as (
-       select p.id from unnest($1::int[], $2::int[]) as l(destination_id, room)
-       cross join lateral (
-         select c.id from parked c
-          where c.destination_id = l.destination_id and c.next_at <= $3
-            and (c.topic, c.partition) in (select * from unnest($4::text[], $5::int[]))
-          order by c.next_at, c.log_offset limit l.room for update skip locked) p
+    `with seen as (
+       select c.id, row_number() over (partition by h.destination_id order by c.next_at, c.log_offset) as n,
+         h.destination_id
+         from unnest($3::text[], $4::int[], $5::int[], $6::int[])
+              as h(topic, partition, destination_id, look)
+        cross join lateral (
+          select p.id, p.next_at, p.log_offset from parked p
+           where p.topic = h.topic and p.partition = h.partition
+             and p.destination_id = h.destination_id and p.next_at <= $7
+           order by p.next_at limit h.look) c
+     ), due as materialized (
+       select p.id from seen s
+         join unnest($1::int[], $2::int[]) as l(destination_id, room) using (destination_id)
+        cross join lateral (
+          select id from parked where id = s.id and next_at <= $7 for update skip locked) p
+        where s.n <= l.room
+     ), claimed as (
+       update parked p set lease_owner = $8, lease_until = $9, next_at = $9
+        where p.id = any (array(select id from due))
+       returning p.*
      )
-     update parked p set lease_owner = $6, lease_until = $7, next_at = $7
-       from due where p.id = due.id
-     returning p.id, p.topic, p.partition, p.log_offset as offset, p.chain,
-       p.destination_id as "destinationId", p.message_id as "messageId", p.type, p.body,
-       p.first_try_at as "firstTryAt", p.attempts, p.final_urls as "finalUrls"`,
+     select c.id, c.topic, c.partition, c.log_offset as offset, c.chain,
+       c.destination_id as "destinationId", c.message_id as "messageId", c.type,
+       (select b.bytes from parked_body b where b.body_id = c.body_id and b.created_at = c.body_at) as body,
+       c.parked_at as "parkedAt", c.first_try_at as "firstTryAt", c.attempts, c.final_urls as "finalUrls",
+       c.recovery_id as "recoveryId"
+     from claimed c`,
     [
-      claim.rooms.map(({ destinationId }) => destinationId),
-      claim.rooms.map(({ room }) => room),
+      claim.lanes.map(({ destinationId }) => destinationId),
+      claim.lanes.map(({ room }) => room),
+      claim.places.map(({ topic }) => topic),
+      claim.places.map(({ partition }) => partition),
+      claim.places.map(({ destinationId }) => destinationId),
+      claim.places.map(({ look }) => look),
       claim.at,
-      claim.partitions.map(({ topic }) => topic),
-      claim.partitions.map(({ partition }) => partition),
       claim.owner,
       claim.until,
     ],
@@ -131,48 +155,16 @@ export const countParked = async (sql: Sql, at: At) => {
 }
 
 /** Parked chains, up to a limit; one more than the limit says that there are too many. */
-export const loadChains = async (sql: Sql, at: At, limit: number) => {
+export const loadChains = async (
+  sql: Sql,
+  at: At,
+  { limit, without }: { readonly limit: number; readonly without: readonly number[] },
+) => {
   const { rows } = await sql.query<{ destinationId: number; chain: bigint; parked: number }>(
     `select destination_id as "destinationId", chain, count(*)::int as parked from parked
-      where topic = $1 and partition = $2 group by destination_id, chain limit $3`,
-    [at.topic, at.partition, limit],
-  )
-  return rows
-}
-
-type Cancellation = {
-  readonly destinationIds: readonly number[]
-  readonly partitions: readonly Partition[]
-  readonly at: Date
-  readonly limit: number
-}
-
-/** Gives up what is parked for destinations that are gone or switched off; leased rows end in their round. */
-export const cancelParked = async (tx: Sql, cancellation: Cancellation) => {
-  const { rows } = await tx.query<ChainKey>(
-    `with gone as (
-       delete from parked where id in (
-         select id from parked
-          where destination_id = any($1::int[])
-            and (topic, partition) in (select * from unnest($2::text[], $3::int[]))
-            and lease_owner is null
-          limit $4 for update skip locked)
-       returning *
-     ), buried as (
-       insert into dead (topic, partition, log_offset, destination_id, message_id, type, body, reason,
-         status, attempts, first_try_at, dead_at)
-       select topic, partition, log_offset, destination_id, message_id, type, body, 'cancelled',
-         last_status, attempts, first_try_at, $5 from gone
-       on conflict (topic, partition, log_offset, destination_id) do nothing
-     )
-     select topic, partition, destination_id as "destinationId", chain from gone`,
-    [
-      cancellation.destinationIds,
-      cancellation.partitions.map(({ topic }) => topic),
-      cancellation.partitions.map(({ partition }) => partition),
-      cancellation.limit,
-      cancellation.at,
-    ],
+      where topic = $1 and partition = $2 and destination_id <> all($4::int[])
+      group by destination_id, chain limit $3`,
+    [at.topic, at.partition, limit, without],
   )
   return rows
 }

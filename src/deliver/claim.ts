@@ -1,14 +1,22 @@
 // Takes parked rows that are due back into the lanes, by share; their bodies come from the row or the log.
 import type { Message, Outbound } from '../domain/message.ts'
-import { render } from '../domain/payload.ts'
+import { isLastTry } from '../domain/retry.ts'
 import { placeOf } from '../log/log.ts'
 import type { Connection } from '../postgres/sql.ts'
-import { type ChainKey, type ClaimedRow, cancelParked, claimDue } from './chain-store.ts'
+import { type ChainKey, type ClaimedRow, claimDue, type Place } from './chain-store.ts'
+import { dropIdle, findChain } from './chains.ts'
+import { type Cancelled, cancelParked, nothingCancelled } from './dead-store.ts'
 import { hashOf, putWork } from './desk.ts'
-import { enter, findChain, pump, unpark } from './lanes.ts'
+import { bufferOf, renderAgain } from './fan-out.ts'
+import { hold } from './hold.ts'
+import { releaseHeld } from './hold-store.ts'
+import { enter, pump, unpark } from './lanes.ts'
+import { placeAgain } from './order.ts'
 import { putBack } from './park.ts'
+import { roomOf } from './rooms.ts'
 import { startRound } from './round.ts'
-import type { Chain, Delivery, Partition, Stage } from './stage.ts'
+import { type Chain, count, type Delivery, type Lane, type Partition, type Stage } from './stage.ts'
+import { gateOf } from './urls.ts'
 
 export type Claimed = ClaimedRow & { readonly leaseUntil: number }
 
@@ -18,43 +26,111 @@ export const mayClaim = (stage: Stage): boolean => {
   return false
 }
 
-const heldPartitions = (stage: Stage): readonly Partition[] =>
+export const heldPartitions = (stage: Stage): readonly Partition[] =>
   [...stage.partitions.values()].filter(({ lost }) => !lost)
 
+/** A claim by share; lanes take turns at being first, so that none starves when there are many. */
 export const claim = async (
   tx: Connection,
   stage: Stage,
   at: Date,
 ): Promise<readonly Claimed[]> => {
-  const { claimPerLaneMax, claimMax, leaseMs } = stage.limits
-  const rooms: { destinationId: number; room: number }[] = []
-  let left = claimMax
-  for (const lane of stage.lanes.values()) {
-    const room = Math.min(claimPerLaneMax - lane.claimed, lane.parked - lane.claimed, left)
-    if (room <= 0) continue
-    rooms.push({ destinationId: lane.destinationId, room })
-    left -= room
-    if (left === 0) break
-  }
-  if (rooms.length === 0 || stage.stopping) return []
-  const until = new Date(at.getTime() + leaseMs)
-  const partitions = heldPartitions(stage)
-  const rows = await claimDue(tx, { rooms, partitions, owner: stage.owner, at, until })
+  if (stage.stopping) return []
+  const chosen = chooseLanes(stage, at)
+  if (chosen.length === 0) return []
+  await releaseSome(tx, stage, { chosen, at })
+  const lanes = chosen.filter(({ room }) => room > 0)
+  const places = placesOf(stage, lanes)
+  const until = new Date(at.getTime() + stage.limits.leaseMs)
+  const rows = await claimDue(tx, { lanes, places, owner: stage.owner, at, until })
+  noteMore(stage, lanes, rows)
   const claimed = rows.map((row) => ({ ...row, leaseUntil: until.getTime() }))
   return claimed.sort((a, b) => Number(a.offset - b.offset))
 }
 
-/** Gives up what is parked for destinations that no longer exist or are switched off. */
-export const cancelGone = async (
+/** A lane's part in a claim: how many rows that are due, and how many of those held. */
+type Part = {
+  readonly lane: Lane
+  readonly destinationId: number
+  readonly room: number
+  readonly held: number
+}
+
+/** Lanes with room for parked rows, from where the last claim ended, each with its share of this one. */
+const chooseLanes = (stage: Stage, at: Date): readonly Part[] => {
+  const { claimMax, claimShareMin } = stage.limits
+  const inTurn = Math.floor(claimMax / claimShareMin)
+  const lanes = [...stage.lanes.values()].filter(({ parked }) => parked > 0)
+  const start = lanes.length > inTurn ? stage.desk.claimTurn % lanes.length : 0
+  const chosen: Part[] = []
+  let asked = 0
+  for (; asked < lanes.length && chosen.length < inTurn; asked += 1) {
+    const lane = lanes[(start + asked) % lanes.length] as Lane
+    const { due, held } = roomOf(stage, lane, at.getTime())
+    if (due > 0 || held > 0)
+      chosen.push({ lane, destinationId: lane.destinationId, room: due, held })
+  }
+  stage.desk.claimTurn = start + asked
+  const share = Math.floor(claimMax / Math.max(1, chosen.length))
+  return chosen.map((part) => ({
+    ...part,
+    room: Math.min(part.room, share),
+    held: Math.min(part.held, share),
+  }))
+}
+
+type Releasing = { readonly chosen: readonly Part[]; readonly at: Date }
+
+/** Of lanes that may go on, what was held becomes due, oldest first. */
+const releaseSome = async (
   tx: Connection,
   stage: Stage,
-  at: Date,
-): Promise<readonly ChainKey[]> => {
+  { chosen, at }: Releasing,
+): Promise<void> => {
+  const holding = chosen.filter(({ held }) => held > 0)
+  const rooms = holding.map(({ destinationId, held }) => ({ destinationId, room: held }))
+  const released = await releaseHeld(tx, { rooms, partitions: heldPartitions(stage), at })
+  const counts = new Map(released.map((row) => [row.destinationId, row.released]))
+  stage.desk.emptied = holding
+    .filter(({ destinationId, held }) => (counts.get(destinationId) ?? 0) < held)
+    .map(({ lane }) => lane)
+}
+
+/** A share that was used up says that there is more. */
+const noteMore = (stage: Stage, parts: readonly Part[], rows: readonly ClaimedRow[]): void => {
+  const counts = new Map<number, number>()
+  for (const { destinationId } of rows) count(counts, destinationId, 1)
+  const again = performance.now() + stage.limits.shutEveryMs * (0.5 + stage.random())
+  for (const { lane, destinationId, room } of parts) {
+    lane.more = (counts.get(destinationId) ?? 0) >= room
+    lane.askAt = lane.more ? 0 : again
+  }
+  const { claimMax, claimShareMin } = stage.limits
+  stage.desk.more = parts.length * claimShareMin >= claimMax && rows.length > 0
+}
+
+/** Where the chosen lanes have rows. The longest due of a lane are found, however its rows are spread. */
+const placesOf = (stage: Stage, lanes: readonly Part[]): readonly Place[] => {
+  const rooms = new Map(lanes.map(({ destinationId, room }) => [destinationId, room]))
+  const held = heldPartitions(stage)
+  const places: Place[] = []
+  for (const { topic, partition, parked } of held) {
+    const few = parked.size < rooms.size ? parked.keys() : rooms.keys()
+    for (const destinationId of few) {
+      const look = Math.min(rooms.get(destinationId) ?? 0, parked.get(destinationId) ?? 0)
+      if (look > 0) places.push({ topic, partition, destinationId, look })
+    }
+  }
+  return places
+}
+
+/** Gives up what is parked for destinations that no longer exist or are switched off. */
+export const cancelGone = async (tx: Connection, stage: Stage, at: Date): Promise<Cancelled> => {
   const { destinations } = stage.deps.live.now()
   const gone = [...stage.lanes.values()].filter(
     (lane) => lane.parked > 0 && !destinations.get(lane.destinationId)?.enabled,
   )
-  if (gone.length === 0) return []
+  if (gone.length === 0) return nothingCancelled
   const partitions = heldPartitions(stage)
   const destinationIds = gone.map(({ destinationId }) => destinationId)
   return cancelParked(tx, { destinationIds, partitions, at, limit: stage.limits.claimMax })
@@ -62,11 +138,14 @@ export const cancelGone = async (
 
 /** After the claim's commit: each row takes its place in its chain, unless an earlier one was parked since. */
 export const arrive = (stage: Stage, rows: readonly Claimed[]): void => {
+  for (const lane of stage.desk.emptied.splice(0)) lane.mayHold = false
   const bodiless: Arrival[] = []
   for (const row of rows) {
     const partition = stage.partitions.get(placeOf(row))
     if (!partition || partition.lost) continue
-    const chain = findChain(stage, partition, chainAt(row))
+    const { attempts, firstTryAt } = row
+    const at = { ...chainAt(row), offset: Number(row.offset), attempts, firstTryAt }
+    const chain = placeAgain(stage, partition, at)
     chain.lane.claimed += 1
     const arrival = { row, chain, parks: chain.parks }
     if (row.body === null) bodiless.push(arrival)
@@ -75,6 +154,9 @@ export const arrive = (stage: Stage, rows: readonly Claimed[]): void => {
   pump(stage, (delivery) => startRound(stage, delivery))
   if (bodiless.length > 0) fetchBodies(stage, bodiless).catch(stage.fail)
 }
+
+const isShut = (stage: Stage, lane: Lane): boolean =>
+  gateOf(stage, lane, stage.deps.clock().getTime()) === 'shut'
 
 type Arrival = { readonly row: Claimed; readonly chain: Chain; readonly parks: number }
 
@@ -88,18 +170,27 @@ const take = (stage: Stage, { row, chain, parks }: Arrival, body: Buffer): void 
       firstTryAt: row.firstTryAt?.getTime() ?? null,
       finalUrls: row.finalUrls,
       leaseUntil: row.leaseUntil,
+      isKept: row.body !== null,
+      parkedAt: row.parkedAt.getTime(),
+      isLast: isLastTry((row.firstTryAt ?? row.parkedAt).getTime(), stage.deps.clock().getTime()),
+      recoveryId: row.recoveryId,
     },
     offset: Number(row.offset),
     messageId: row.messageId,
     type: row.type,
     body,
+    receivedAt: row.parkedAt.getTime(),
   }
   if (chain.partition.lost) {
     chain.lane.claimed -= 1
     return
   }
   if (chain.parking > 0 || chain.parks !== parks || stage.stopping) putBack(stage, delivery)
-  else enter(stage, delivery)
+  else if (!delivery.row?.isLast && isShut(stage, chain.lane)) {
+    chain.lane.claimed -= 1
+    hold(stage, delivery)
+  } else enter(stage, delivery)
+  if (chain.stray) dropIdle(chain)
 }
 
 /** Rows parked by their coordinates alone are read from the log again, neighbours together. */
@@ -144,24 +235,31 @@ const fetchNear = async (
         ? await codecs.outbound.decode(values)
         : await codecs.call.decode(values)
     entries.forEach(({ offset }, index) => {
-      const body = bodyOf(records[index] as Message | Outbound)
-      for (const arrival of wanted.get(offset) ?? []) take(stage, arrival, body)
+      for (const arrival of wanted.get(offset) ?? []) {
+        const body = bodyOf(stage, records[index] as Message | Outbound, arrival)
+        if (body === null) buryUntried(stage, arrival, 'internal')
+        else take(stage, arrival, body)
+      }
       wanted.delete(offset)
     })
   }
-  for (const arrival of [...wanted.values()].flat()) buryMissing(stage, arrival)
+  // The topic's retention is the age limit of what was parked by coordinates.
+  for (const arrival of [...wanted.values()].flat()) buryUntried(stage, arrival, 'log_expired')
 }
 
-const bodyOf = (record: Message | Outbound): Buffer => {
-  const bytes = Buffer.from(record.body.buffer, record.body.byteOffset, record.body.byteLength)
-  return 'destinationId' in record ? bytes : render(record, JSON.parse(bytes.toString('utf8')))
+const bodyOf = (stage: Stage, record: Message | Outbound, { chain }: Arrival): Buffer | null => {
+  if ('destinationId' in record) return bufferOf(record.body)
+  return renderAgain(record, stage.deps.live.now().destinations.get(chain.lane.destinationId))
 }
 
-/** The topic's retention is the age limit of what was parked by coordinates. */
-const buryMissing = (stage: Stage, { row, chain }: Arrival): void => {
+const buryUntried = (
+  stage: Stage,
+  { row, chain }: Arrival,
+  reason: 'log_expired' | 'internal',
+): void => {
   chain.lane.claimed -= 1
   const { id, attempts, firstTryAt } = row
-  const burial = { id, reason: 'log_expired', status: null, attempts, firstTryAt }
+  const burial = { id, reason, status: null, attempts, firstTryAt }
   putWork(stage, {
     task: { type: 'bury', burial, chain },
     partition: chain.partition,

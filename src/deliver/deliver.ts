@@ -4,17 +4,27 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Topic } from '../log/log.ts'
 import { type Holding, holdMembership } from '../membership.ts'
 import type { Running } from '../running.ts'
-import { flushAttempts, openAttemptLog, pruneAttempts } from './attempts.ts'
+import { flushAttempts, openAttemptLog } from './attempts.ts'
 import { openDesk } from './desk.ts'
 import { runDesk } from './desk-loop.ts'
-import { takeWaiting } from './lanes.ts'
+import { readFigures } from './figures.ts'
+import { keepHouse } from './housekeeping.ts'
+import { offerPaced, pump, takeWaiting } from './lanes.ts'
 import { deliverLimits } from './limits.ts'
+import { openMeter } from './meter.ts'
 import { putBack } from './park.ts'
 import { gain } from './partition.ts'
 import { writePositions } from './positions.ts'
 import { openQueue } from './queue.ts'
+import { openQuota, refreshQuota } from './quota.ts'
+import { lookForRecoveries } from './recover.ts'
+import { startRound } from './round.ts'
 import { openSignal } from './signal.ts'
 import type { Chain, DeliverDeps, Stage } from './stage.ts'
+import { readStanding, watchLag } from './standing.ts'
+import { tendUrls } from './url-loop.ts'
+import { reportUrls } from './url-report.ts'
+import { openUrls } from './urls.ts'
 
 export type { DeliverDeps } from './stage.ts'
 
@@ -32,10 +42,13 @@ export const startDeliver = (deps: DeliverDeps): Running => {
   const memberships = [live, imports]
   for (const { done } of memberships) done.catch(end.reject)
   const loops = startLoops(stage)
+  stage.meter.standing = () => readStanding(stage)
   let stopped: Promise<void> | null = null
   const stop = async () => {
     await drain(stage)
     await loops.stop()
+    stage.meter.standing = null
+    stage.meter.figures = null
     drained.resolve()
     await Promise.all(memberships.map((membership) => membership.stop()))
     end.resolve()
@@ -58,15 +71,23 @@ type Ends = Pick<Stage, 'drained' | 'fail' | 'fenced'>
 const openStage = (deps: DeliverDeps, ends: Ends): Stage => ({
   deps,
   limits: { ...deliverLimits, ...deps.limits },
+  meter: deps.meter ?? openMeter(),
   owner: randomUUID(),
   partitions: new Map(),
   lanes: new Map(),
   turn: openQueue(),
+  paced: new Set(),
+  starved: { firsts: new Set(), retries: new Set() },
+  urls: openUrls(),
   desk: openDesk(),
   attempts: openAttemptLog(),
+  quota: openQuota(),
+  hours: new Set(),
+  days: new Set(),
   room: openSignal(roomGatherMs),
   random: deps.random ?? Math.random,
   rounds: 0,
+  retries: 0,
   waiting: 0,
   waitingLive: 0,
   bytes: 0,
@@ -87,7 +108,15 @@ type Loops = { stop(): Promise<void> }
 
 const startLoops = (stage: Stage): Loops => {
   const { logger } = stage.deps
-  const { positionEveryMs, attemptEveryMs } = stage.limits
+  const {
+    positionEveryMs,
+    attemptEveryMs,
+    urlEveryMs,
+    paceEveryMs,
+    recoverEveryMs,
+    reportEveryMs,
+  } = stage.limits
+  const { quotaEveryMs, houseEveryMs, figuresEveryMs } = stage.limits
   let ended = false
   const halt = new AbortController()
   const every = async (ms: number, work: () => Promise<void>) => {
@@ -98,12 +127,30 @@ const startLoops = (stage: Stage): Loops => {
   }
   const write = () =>
     writePositions(stage).catch((error) => logger.error({ err: error }, 'positions.failed'))
-  const attempts = async () => {
-    await flushAttempts(stage)
-    await pruneAttempts(stage)
+  const house = keepHouse(stage)
+  const pace = async () => {
+    if (stage.paced.size === 0) return
+    offerPaced(stage)
+    pump(stage, (delivery) => startRound(stage, delivery))
   }
   const desk = runDesk(stage, () => ended)
-  const loops = [every(positionEveryMs, write), every(attemptEveryMs, attempts)]
+  const report = { told: false }
+  const lag = { above: 0, all: 0 }
+  const figures = async () => {
+    watchLag(stage, lag)
+    await readFigures(stage)
+  }
+  const loops = [
+    every(positionEveryMs, write),
+    every(quotaEveryMs, () => refreshQuota(stage)),
+    every(houseEveryMs, () => keepHouse(stage)),
+    every(attemptEveryMs, () => flushAttempts(stage)),
+    every(urlEveryMs, () => tendUrls(stage)),
+    every(paceEveryMs, pace),
+    every(recoverEveryMs, () => lookForRecoveries(stage)),
+    every(reportEveryMs, () => reportUrls(stage, report)),
+    every(figuresEveryMs, figures),
+  ]
   for (const loop of [desk, ...loops]) loop.catch(stage.fail)
   return {
     stop: async () => {
@@ -111,7 +158,7 @@ const startLoops = (stage: Stage): Loops => {
       stage.desk.bell.ring()
       await desk
       halt.abort()
-      await Promise.all(loops)
+      await Promise.all([house, ...loops])
       await write()
       await flushAttempts(stage)
     },

@@ -4,18 +4,31 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { saveVerdicts } from '../duplicate/duplicates.ts'
 import { placeOf } from '../log/log.ts'
-import { type Connection, sqlState } from '../postgres/sql.ts'
+import type { Connection } from '../postgres/sql.ts'
 import { type ChainKey, demoteFollowers, releaseHeads } from './chain-store.ts'
-import { arrive, type Claimed, cancelGone, claim, mayClaim, unparkCancelled } from './claim.ts'
+import {
+  arrive,
+  type Claimed,
+  cancelGone,
+  claim,
+  heldPartitions,
+  mayClaim,
+  unparkCancelled,
+} from './claim.ts'
+import { buryParked, insertDead } from './dead-store.ts'
 import { bytesOf, chainKeyOf, type Task, type Work } from './desk.ts'
+import { freeChains, holdRows } from './hold-store.ts'
+import { addToLedger } from './ledger-store.ts'
+import { isHopeless } from './persist.ts'
 import { lose } from './positions.ts'
+import { countRecovered, nothingRecovered, type Recovered, recover } from './recover.ts'
+import { bodySpan, ensureSpans, spanOf } from './spans.ts'
 import type { Chain, Partition, Stage } from './stage.ts'
 import {
-  buryParked,
   deleteDelivered,
+  findAbsent,
   giveBack,
   holdPartitions,
-  insertDead,
   insertParked,
   scheduleRetries,
 } from './store.ts'
@@ -25,14 +38,17 @@ export const runDesk = async (stage: Stage, ended: () => boolean): Promise<void>
   const { desk, limits } = stage
   for (;;) {
     const due = performance.now() >= desk.claimAt && mayClaim(stage)
-    if (desk.queue.size() === 0 && !due) {
+    if (desk.queue.size() === 0 && !due && !desk.recovers) {
       if (ended()) return
       const pauseMs = mayClaim(stage) ? desk.claimAt - performance.now() : limits.claimEveryMs
       await desk.bell.wait(Math.max(1, Math.min(pauseMs, limits.claimEveryMs)))
       continue
     }
-    desk.claimAt = performance.now() + limits.claimEveryMs
-    await workOnce(stage, takeWork(stage), due)
+    // Other work must not put off the look for due rows.
+    if (due) desk.claimAt = performance.now() + limits.claimEveryMs
+    const recovers = desk.recovers
+    desk.recovers = false
+    await workOnce(stage, { works: takeWork(stage), due, recovers })
   }
 }
 
@@ -47,17 +63,20 @@ const takeWork = ({ desk, limits }: Stage): readonly Work[] => {
 }
 
 /** Commits the work taken, trying for as long as Postgres is away: intake is held back meanwhile. */
-const workOnce = async (stage: Stage, works: readonly Work[], due: boolean): Promise<void> => {
-  const done = await commit(stage, works, due)
+const workOnce = async (stage: Stage, batch: Batch): Promise<void> => {
+  const { works } = batch
+  const done = await commit(stage, batch)
   stage.desk.waiting -= works.length
   stage.desk.bytes -= works.reduce((sum, work) => sum + bytesOf(work), 0)
   works.forEach((work, at) => {
     work.settled(done.kept[at] ?? false)
   })
-  // A full claim says that there is more.
-  if (done.claimed.length >= stage.limits.claimMax) stage.desk.claimAt = 0
+  if (stage.desk.more || done.claimed.length >= stage.limits.claimMax) stage.desk.claimAt = 0
+  stage.desk.more = false
   for (const partition of done.fenced) lose(stage, partition)
   unparkCancelled(stage, done.cancelled)
+  unparkCancelled(stage, done.recovered.withdrawn)
+  countRecovered(stage, done.recovered.parked)
   arrive(stage, done.claimed)
   stage.room.ring()
 }
@@ -66,34 +85,48 @@ type Done = {
   readonly kept: readonly boolean[]
   readonly cancelled: readonly ChainKey[]
   readonly claimed: readonly Claimed[]
+  readonly recovered: Recovered
   /** Whose epoch is no longer ours. */
   readonly fenced: readonly Partition[]
 }
 
-const nothingDone: Done = { kept: [], cancelled: [], claimed: [], fenced: [] }
+const nothingDone: Done = {
+  kept: [],
+  cancelled: [],
+  claimed: [],
+  recovered: nothingRecovered,
+  fenced: [],
+}
 
-const commit = async (stage: Stage, works: readonly Work[], due: boolean): Promise<Done> => {
-  const { pool, logger } = stage.deps
-  for (;;) {
+const commit = async (stage: Stage, batch: Batch): Promise<Done> => {
+  const { desk, deps, limits } = stage
+  for (let isAgain = false; ; isAgain = true) {
     try {
-      return await pool.transaction((tx) => apply(tx, stage, { works, due }))
+      const done = await deps.pool.transaction((tx) => apply(tx, stage, { ...batch, isAgain }))
+      desk.failingSince = null
+      return done
     } catch (error) {
       if (isHopeless(error)) stage.fail(error)
-      logger.error({ err: error, works: works.length }, 'desk.failed')
+      desk.failingSince ??= performance.now()
+      deps.logger.error({ err: error, works: batch.works.length }, 'desk.failed')
       // What is not committed stays unsettled in the log, or leased until its lease ends.
       if (performance.now() > stage.giveUpAt) return nothingDone
-      await sleep(stage.limits.pauseMs)
+      await sleep(limits.pauseMs)
     }
   }
 }
 
-/** The data or the statement is wrong: the same again would fail again. */
-const isHopeless = (error: unknown): boolean => /^(22|23|42)/.test(sqlState(error) ?? '')
+type Batch = {
+  readonly works: readonly Work[]
+  readonly due: boolean
+  readonly recovers: boolean
+}
 
-type Batch = { readonly works: readonly Work[]; readonly due: boolean }
+/** `isAgain`: the transaction before may have been committed, its answer lost. */
+type Attempted = Batch & { readonly isAgain: boolean }
 
-const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> => {
-  const owned = ownedOf(batch.works)
+const apply = async (tx: Connection, stage: Stage, batch: Attempted): Promise<Done> => {
+  const owned = batch.recovers ? heldPartitions(stage) : ownedOf(batch.works)
   const held = await holdPartitions(tx, owned)
   const works = batch.works.filter(({ partition }) => held.has(placeOf(partition)))
   const at = stage.deps.clock()
@@ -102,20 +135,46 @@ const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> 
   const of = <T extends Task['type']>(type: T) =>
     tasks.filter((task): task is Extract<Task, { type: T }> => task.type === type)
   const [parks, backs] = [of('park'), of('back')]
+  const [deliveries, burials] = [of('delivered'), of('bury')]
+  await ensureHour(tx, stage, at)
   await saveVerdicts(tx, pluck(of('save'), 'verdict'))
   await insertParked(tx, pluck(parks, 'row'), at)
-  await insertDead(tx, pluck(of('die'), 'row'), at)
-  const gone = new Set([
-    ...(await deleteDelivered(tx, pluck(of('delivered'), 'id'), leased)),
-    ...(await buryParked(tx, pluck(of('bury'), 'burial'), leased)),
-  ])
-  await scheduleRetries(tx, pluck(of('retry'), 'retry'), leased)
+  const died = await insertDead(tx, pluck(of('die'), 'row'), at)
+  const delivered = await deleteDelivered(tx, pluck(deliveries, 'id'), leased)
+  const buried = await buryParked(tx, pluck(burials, 'burial'), leased)
+  const gone = new Set([...delivered.ids, ...buried.ids])
+  if (batch.isAgain) {
+    const ids = [...pluck(deliveries, 'id'), ...burials.map(({ burial }) => burial.id)]
+    for (const id of await findAbsent(
+      tx,
+      ids.filter((one) => !gone.has(one)),
+    ))
+      gone.add(id)
+  }
+  const stored = await scheduleRetries(tx, pluck(of('retry'), 'retry'), leased)
+  await holdRows(tx, pluck(of('hold'), 'holding'), leased)
   await giveBack(tx, pluck(backs, 'id'), stage.owner)
-  const cancelled = await cancelGone(tx, stage, at)
+  await freeChains(tx, keysOf(of('free')), at)
+  const { keys: cancelled, entries: cancellations } = await cancelGone(tx, stage, at)
+  const recovered = batch.recovers
+    ? await recover(tx, stage, {
+        partitions: owned.filter((partition) => held.has(placeOf(partition))),
+        at,
+      })
+    : nothingRecovered
+  await addToLedger(tx, [
+    ...died,
+    ...delivered.entries,
+    ...buried.entries,
+    ...stored,
+    ...cancellations,
+    ...recovered.entries,
+  ])
   const overtaken = parks.filter(({ row, chain }) => row.nextAt !== null && chain.parked > 1)
   await demoteFollowers(tx, keysOf(overtaken))
-  const touched = [...parks, ...of('delivered'), ...of('bury'), ...backs]
-  const released = await releaseHeads(tx, [...keysOf(touched), ...cancelled], at)
+  const touched = [...parks, ...deliveries, ...burials, ...backs]
+  const chains = [...keysOf(touched), ...cancelled, ...recovered.parked, ...recovered.withdrawn]
+  const released = await releaseHeads(tx, chains, at)
   const claimed = batch.due || released > 0 ? await claim(tx, stage, at) : []
   const kept = batch.works.map(({ task, partition }) => {
     if (!held.has(placeOf(partition))) return false
@@ -123,7 +182,13 @@ const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> 
     return task.type === 'bury' ? gone.has(task.burial.id) : true
   })
   const fenced = owned.filter((partition) => !held.has(placeOf(partition)))
-  return { kept, cancelled, claimed, fenced }
+  return { kept, cancelled, claimed, recovered, fenced }
+}
+
+/** Bodies need a table of their hour; it is there already, unless the clock jumped or this is the start. */
+const ensureHour = async (tx: Connection, stage: Stage, at: Date): Promise<void> => {
+  const hour = spanOf(bodySpan, at.getTime())
+  if (!stage.hours.has(hour)) await ensureSpans(tx, bodySpan, [hour])
 }
 
 /** The partitions of the works, without those known to be lost. */

@@ -1,10 +1,12 @@
 // The desk's tray: work that must be in Postgres before an offset counts as settled, in order, bounded.
 import type { Verdict } from '../duplicate/duplicates.ts'
 import type { ChainKey } from './chain-store.ts'
+import type { Burial, DeadRow } from './dead-store.ts'
+import type { Holding } from './hold-store.ts'
 import { openQueue, type Queue } from './queue.ts'
 import { openSignal, type Signal } from './signal.ts'
-import type { Chain, Partition, Stage } from './stage.ts'
-import type { Burial, DeadRow, ParkRow, Retry } from './store.ts'
+import type { Chain, Lane, Partition, Stage } from './stage.ts'
+import type { ParkRow, Retry } from './store.ts'
 
 export type Task =
   /** Duplicates met in a batch, recorded before the position passes it. */
@@ -14,6 +16,8 @@ export type Task =
   | { readonly type: 'delivered'; readonly id: bigint; readonly chain: Chain }
   | { readonly type: 'bury'; readonly burial: Burial; readonly chain: Chain }
   | { readonly type: 'retry'; readonly retry: Retry }
+  | { readonly type: 'free'; readonly chain: Chain }
+  | { readonly type: 'hold'; readonly holding: Holding; readonly chain: Chain }
   | { readonly type: 'back'; readonly id: bigint; readonly chain: Chain }
 
 export type Work = {
@@ -31,6 +35,19 @@ export type Desk = {
   bytes: number
   /** Real time of the next look for due rows; 0 is at once. */
   claimAt: number
+  /** Lanes of which the claim being committed found no more held rows. */
+  emptied: Lane[]
+  /** Which of the lanes with parked rows is first in the next claim. */
+  claimTurn: number
+  /** The last claim says that there is more. */
+  more: boolean
+  /** More is waiting than may: intake is held back until half of it is done. */
+  full: boolean
+  /** Since when, in real time, Postgres takes nothing; `null`: it does. */
+  failingSince: number | null
+  /** The next transaction sends dead messages again; the recovery it came to last. */
+  recovers: boolean
+  recoveryId: number
 }
 
 export const openDesk = (): Desk => ({
@@ -39,6 +56,13 @@ export const openDesk = (): Desk => ({
   waiting: 0,
   bytes: 0,
   claimAt: 0,
+  claimTurn: 0,
+  more: false,
+  full: false,
+  failingSince: null,
+  emptied: [],
+  recovers: false,
+  recoveryId: 0,
 })
 
 export const putWork = (stage: Stage, work: Work): void => {
@@ -49,12 +73,18 @@ export const putWork = (stage: Stage, work: Work): void => {
   desk.bell.ring()
 }
 
-export const isDeskFull = ({ desk, limits }: Stage): boolean =>
-  desk.waiting >= limits.deskMax || desk.bytes >= limits.deskBytesMax
+/** Once full it stays so until half is free: intake must not stop and go with every transaction. */
+export const isDeskFull = ({ desk, limits }: Stage): boolean => {
+  const share = desk.full ? resumeShare : 1
+  desk.full = desk.waiting >= limits.deskMax * share || desk.bytes >= limits.deskBytesMax * share
+  return desk.full
+}
+
+const resumeShare = 0.5
 
 export const bytesOf = ({ task }: Work): number => {
   if (task.type === 'park' || task.type === 'die') return task.row.body?.length ?? 0
-  return task.type === 'retry' ? task.retry.body.length : 0
+  return task.type === 'retry' ? (task.retry.body?.length ?? 0) : 0
 }
 
 export const chainKeyOf = (chain: Chain): ChainKey => ({

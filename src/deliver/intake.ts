@@ -1,15 +1,18 @@
 // Takes batches from the log: drops duplicates, decides each message's destinations and body, fills the lanes.
 import { hash } from 'node:crypto'
-import type { JsonObject, Message, Outbound } from '../domain/message.ts'
-import { isFixedPoint, render } from '../domain/payload.ts'
-import { takes } from '../domain/routing.ts'
+import type { Message, Outbound } from '../domain/message.ts'
+import { isFixedPoint } from '../domain/payload.ts'
 import type { Verdict } from '../duplicate/duplicates.ts'
 import type { Batch, Codec, Recorded } from '../log/log.ts'
 import { admit } from './admit.ts'
 import { putWork } from './desk.ts'
-import { chainOf } from './lanes.ts'
-import { bury } from './park.ts'
+import { bufferOf, type Fanned, fanOne, fanOut } from './fan-out.ts'
+import { placeIn } from './order.ts'
+import { countSettled, owePairs, rememberPairs } from './pairs.ts'
+import { bury, settleOne } from './park.ts'
+import { persist } from './persist.ts'
 import type { Delivery, Partition, Stage } from './stage.ts'
+import { openWithheldTally } from './withheld.ts'
 
 /** Pending is the brake: it resolves when the whole batch has its place in the lanes or is parked. */
 export const takeBatch = async (
@@ -19,54 +22,66 @@ export const takeBatch = async (
 ): Promise<void> => {
   if (stage.stopping) return stage.drained
   const breath = openBreath(stage.limits.yieldMs)
-  const entries = batch.entries
-  const took =
-    partition.topic === 'outbound'
-      ? await takeOutbound(stage, partition, { entries, breath })
-      : await takeCalls(stage, partition, { entries, breath, next: batch.next })
-  // Stopping, or the partition is gone: what was not taken is read again from the position.
-  if (!took) return partition.lost ? undefined : stage.drained
-  partition.tracker.see(Number(batch.next))
-  partition.tracker.secure(Number(batch.next))
+  const take = partition.topic === 'outbound' ? takeOutbound : takeCalls
+  for (const { entries, next } of slicesOf(batch, stage.limits.intakeSlice)) {
+    // Stopping, or the partition is gone: what was not taken is read again from the position.
+    if (!(await take(stage, partition, { entries, breath, next })))
+      return partition.lost ? undefined : stage.drained
+    partition.tracker.see(Number(next))
+    partition.tracker.secure(Number(next))
+    rememberPairs(partition, Number(next))
+  }
 }
 
-type Part = { readonly entries: readonly Recorded[]; readonly breath: Breath }
+type Slice = { readonly entries: readonly Recorded[]; readonly next: bigint }
+
+/** A crash repeats the slice that is being taken: the position remembers what is settled of those before. */
+const slicesOf = (batch: Batch, size: number): readonly Slice[] => {
+  const slices: Slice[] = []
+  for (let at = 0; at < batch.entries.length || at === 0; at += size) {
+    const after = batch.entries[at + size]
+    slices.push({
+      entries: batch.entries.slice(at, at + size),
+      next: after ? after.offset : batch.next,
+    })
+  }
+  return slices
+}
+
+type Part = Slice & { readonly breath: Breath }
 
 const takeCalls = async (
   stage: Stage,
   partition: Partition,
-  { entries, breath, next }: Part & { readonly next: bigint },
+  { entries, breath, next }: Part,
 ): Promise<boolean> => {
   const messages = await decodeAll(stage.deps.codecs.call, { entries, breath })
-  const verdict = await partition.duplicates?.judge(
-    messages.map(({ digest, receivedAt }, at) => ({
-      offset: (entries[at] as Recorded).offset,
-      digest,
-      receivedAt,
-    })),
-  )
-  let duplicate = 0n
-  let filtered = 0n
+  const verdict = await judge(stage, partition, { entries, messages })
+  if (verdict === 'over') return false
+  // Recorded while its messages are taken: it must be before the position may pass them.
+  const saved = verdict ? save(stage, partition, verdict) : true
+  let duplicate = 0
+  const withheld = openWithheldTally()
   for (const [at, message] of messages.entries()) {
     const entry = entries[at] as Recorded
     const offset = Number(entry.offset)
     if (partition.tracker.isSettled(offset)) partition.already.delete(offset)
+    else if (verdict?.duplicate[at]) duplicate += 1
     else {
-      if (verdict?.duplicate[at]) duplicate += 1n
-      else {
-        const fanned = fanOut(stage, message)
-        if (fanned.destinationIds.length === 0) filtered += 1n
-        else if (!(await place(stage, partition, { entry, record: message, ...fanned })))
-          return false
-      }
+      const fanned = fanOut(stage, message)
+      if (fanned.withheld.length > 0) withheld.add(message, fanned)
+      const isTaken = fanned.destinationIds.length > 0
+      if (isTaken && !(await place(stage, partition, { entry, record: message, ...fanned })))
+        return false
     }
     partition.tracker.see(offset + 1)
     if (partition.topic === 'calls.import') await pace(stage, at)
     await breath()
   }
-  if (verdict && !(await save(stage, partition, verdict))) return false
-  partition.counters.duplicate += duplicate
-  partition.counters.filtered += filtered
+  if (!(await saved)) return false
+  countSettled(partition, 'duplicate', duplicate)
+  countSettled(partition, 'filtered', withheld.settled())
+  withheld.count(stage.deps.pipeline)
   stage.deps.logger.debug(
     {
       topic: partition.topic,
@@ -74,14 +89,36 @@ const takeCalls = async (
       next,
       calls: messages.length,
       duplicate,
-      filtered,
+      filtered: withheld.pairs(),
     },
     'batch.routed',
   )
   return true
 }
 
-/** Duplicates are on record before the position may pass them. */
+type Judging = { readonly entries: readonly Recorded[]; readonly messages: readonly Message[] }
+
+const judge = async (
+  stage: Stage,
+  partition: Partition,
+  { entries, messages }: Judging,
+): Promise<Verdict | 'over' | undefined> => {
+  const { duplicates } = partition
+  if (!duplicates) return undefined
+  const judged = messages.map(({ digest, receivedAt }, at) => ({
+    offset: (entries[at] as Recorded).offset,
+    digest,
+    receivedAt,
+  }))
+  const isOver = () => stage.stopping || partition.lost
+  try {
+    return await persist(stage, { what: 'duplicates', isOver }, () => duplicates.judge(judged))
+  } catch (error) {
+    if (isOver()) return 'over'
+    throw error
+  }
+}
+
 const save = (stage: Stage, partition: Partition, verdict: Verdict): Promise<boolean> =>
   new Promise((resolve) => {
     if (stage.stopping) return resolve(false)
@@ -102,18 +139,17 @@ const takeOutbound = async (
     const entry = entries[at] as Recorded
     const offset = Number(entry.offset)
     if (!partition.tracker.isSettled(offset)) {
-      if (isRelayedTwice(partition, record, offset)) partition.counters.duplicate += 1n
+      if (isRelayedTwice(partition, record, offset)) countSettled(partition, 'duplicate', 1)
       else {
         const body = bufferOf(record.body)
-        const destinationIds = [record.destinationId]
         // A receiver that parses and serialises again must come to the bytes that were signed.
-        const poisoned = !isFixedPoint(body)
-        const placed = { entry, record, body, destinationIds, poisoned }
-        if (!(await place(stage, partition, placed))) return false
+        const fanned = fanOne(record.destinationId, body, !isFixedPoint(body))
+        if (!(await place(stage, partition, { entry, record, ...fanned }))) return false
       }
     }
     partition.tracker.see(offset + 1)
     partition.tracker.secure(offset + 1)
+    rememberPairs(partition, offset + 1)
     await breath()
   }
   return true
@@ -132,55 +168,29 @@ const isRelayedTwice = (partition: Partition, record: Outbound, offset: number):
   return false
 }
 
-type Fanned = {
-  readonly body: Buffer
-  readonly destinationIds: readonly number[]
-  /** It cannot be sent: dead at once, so that the partition goes on. */
-  readonly poisoned: boolean
-}
-
-const nowhere: Fanned = { body: Buffer.alloc(0), destinationIds: [], poisoned: false }
-
-/** Decided once, at fan-out: destinations, integrations, the historical switch and the body's bytes. */
-const fanOut = (stage: Stage, message: Message): Fanned => {
-  const destinations = stage.deps.live.now().destinationsBySource.get(message.sourceId)
-  // A deletion request is an order to the service, not a call to pass on.
-  if (!destinations || destinations.length === 0 || message.type === 'delete') return nowhere
-  const stored = bufferOf(message.body)
-  try {
-    const call = JSON.parse(stored.toString('utf8')) as JsonObject
-    const taking = destinations.filter((destination) => takes(destination, message, call))
-    if (taking.length === 0) return nowhere
-    const destinationIds = taking.map(({ id }) => id)
-    return { body: render(message, call), destinationIds, poisoned: false }
-  } catch {
-    // Nobody is told the error: a parser's message quotes the body. The burial names the message.
-    const destinationIds = destinations.filter(({ enabled }) => enabled).map(({ id }) => id)
-    return { body: stored, destinationIds, poisoned: true }
-  }
-}
-
 type Placed = Fanned & { readonly entry: Recorded; readonly record: Message | Outbound }
 
 /** Finds room for one message in the lane of each destination that still lacks it. */
 const place = async (stage: Stage, partition: Partition, placed: Placed): Promise<boolean> => {
-  const { entry, record, body } = placed
+  const { entry, record, own, poisoned } = placed
   const offset = Number(entry.offset)
   const open = partition.tracker.open(offset, placed.destinationIds)
   if (!open) return true
+  owePairs(partition, open.left.length + placed.withheld.length)
+  if (placed.withheld.length > 0) partition.withheld.set(offset, placed.withheld.length)
   const already = partition.already.get(offset)
   partition.already.delete(offset)
   const hashed = hash('sha1', entry.key, 'hex').slice(0, 16)
   for (const destinationId of [...open.left]) {
     if (already?.has(destinationId)) {
-      partition.tracker.settle(open, destinationId)
-      partition.counters.parked += 1n
+      settleOne(partition, open, { destinationId, outcome: 'parked' })
       continue
     }
-    const chain = chainOf(stage, partition, { destinationId, hash: hashed })
-    const { messageId, type } = record
-    const delivery: Delivery = { chain, open, row: null, offset, messageId, type, body }
-    if (placed.poisoned) {
+    const chain = placeIn(stage, partition, { destinationId, hash: hashed, offset })
+    const { messageId, type, receivedAt } = record
+    const body = own.get(destinationId) ?? placed.body
+    const delivery: Delivery = { chain, open, row: null, offset, messageId, type, body, receivedAt }
+    if (poisoned.has(destinationId)) {
       bury(stage, delivery, { reason: 'internal', status: null, attempts: 0, firstTryAt: null })
       continue
     }
@@ -190,12 +200,12 @@ const place = async (stage: Stage, partition: Partition, placed: Placed): Promis
   return true
 }
 
-const bufferOf = (bytes: Uint8Array): Buffer =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-
 const decodeSlice = 128
 
-const decodeAll = async <T>(codec: Codec<T>, { entries, breath }: Part): Promise<readonly T[]> => {
+const decodeAll = async <T>(
+  codec: Codec<T>,
+  { entries, breath }: Pick<Part, 'entries' | 'breath'>,
+): Promise<readonly T[]> => {
   const records: T[] = []
   for (let at = 0; at < entries.length; at += decodeSlice) {
     const values = entries.slice(at, at + decodeSlice).map(({ value }) => value)

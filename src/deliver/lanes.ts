@@ -1,73 +1,7 @@
 // Lanes: which delivery goes next. Destinations take turns; within a chain one round at a time.
-import { openQueue } from './queue.ts'
+import { dropIdle, laneOf } from './chains.ts'
 import { type Chain, count, type Delivery, type Lane, type Partition, type Stage } from './stage.ts'
-
-export const laneOf = (stage: Stage, destinationId: number): Lane => {
-  const known = stage.lanes.get(destinationId)
-  if (known) return known
-  const lane: Lane = {
-    destinationId,
-    live: openQueue(),
-    retry: openQueue(),
-    imports: openQueue(),
-    waiting: 0,
-    bytes: 0,
-    rounds: 0,
-    retries: 0,
-    importing: 0,
-    claimed: 0,
-    parked: 0,
-    inTurn: false,
-    deliveredAt: Number.NEGATIVE_INFINITY,
-    fullSince: null,
-  }
-  stage.lanes.set(destinationId, lane)
-  return lane
-}
-
-/** The chain if it is known, else one that nobody remembers: enough for a row whose order Postgres keeps. */
-export const findChain = (stage: Stage, partition: Partition, at: ChainAt): Chain =>
-  partition.chains.get(at.destinationId)?.get(at.hash) ??
-  newChain(stage, partition, { ...at, stray: true })
-
-export const chainOf = (stage: Stage, partition: Partition, at: ChainAt): Chain => {
-  // With too many parked chains to remember, a destination's messages are parked whatever their chain.
-  if (partition.spilled.has(at.destinationId)) return findChain(stage, partition, at)
-  const chains = partition.chains.get(at.destinationId) ?? new Map<string, Chain>()
-  if (chains.size === 0) partition.chains.set(at.destinationId, chains)
-  const known = chains.get(at.hash)
-  if (known) return known
-  const chain = newChain(stage, partition, { ...at, stray: false })
-  chains.set(at.hash, chain)
-  return chain
-}
-
-type NewChain = ChainAt & { readonly stray: boolean }
-
-const newChain = (stage: Stage, partition: Partition, at: NewChain): Chain => ({
-  partition,
-  stray: at.stray,
-  lane: laneOf(stage, at.destinationId),
-  hash: at.hash,
-  waiting: [],
-  busy: false,
-  queued: false,
-  pinned: false,
-  parked: 0,
-  parking: 0,
-  parks: 0,
-})
-
-type ChainAt = { readonly destinationId: number; readonly hash: string }
-
-/** Forgets a chain that has nothing left, in memory or in Postgres. */
-export const dropIdle = (chain: Chain): void => {
-  if (chain.busy || chain.pinned || chain.waiting.length > 0 || chain.parked > 0) return
-  const chains = chain.partition.chains.get(chain.lane.destinationId)
-  if (chains?.get(chain.hash) !== chain) return
-  chains.delete(chain.hash)
-  if (chains.size === 0) chain.partition.chains.delete(chain.lane.destinationId)
-}
+import { gateOf, hasRoomForLast, limitOf } from './urls.ts'
 
 /** Puts a delivery at the end of its chain. */
 export const enter = (stage: Stage, delivery: Delivery): void => {
@@ -99,7 +33,8 @@ const makeReady = (stage: Stage, chain: Chain): void => {
   if (!next || chain.busy || chain.queued) return
   chain.queued = true
   const { lane } = chain
-  if (next.row) lane.retry.push(chain)
+  if (next.row?.isLast) lane.last.push(chain)
+  else if (next.row) lane.retry.push(chain)
   else if (chain.partition.topic === 'calls.import') lane.imports.push(chain)
   else lane.live.push(chain)
   takeTurn(stage, lane)
@@ -111,10 +46,22 @@ const takeTurn = (stage: Stage, lane: Lane): void => {
   stage.turn.push(lane)
 }
 
+/** Something may start in the lane again. */
+export const offer = (stage: Stage, lane: Lane): void => {
+  if (hasReady(lane)) takeTurn(stage, lane)
+}
+
+/** Time has passed: lanes held back by their rate are looked at again. */
+export const offerPaced = (stage: Stage): void => {
+  const lanes = [...stage.paced]
+  stage.paced.clear()
+  for (const lane of lanes) offer(stage, lane)
+}
+
 /** Starts rounds while there is room for them, one lane after the other. */
 export const pump = (stage: Stage, start: (delivery: Delivery) => void): void => {
   while (!stage.stopping && stage.rounds < stage.limits.roundsMax) {
-    const lane = stage.turn.shift()
+    const lane = stage.turn.shift() ?? takeStarved(stage)
     if (!lane) return
     lane.inTurn = false
     const delivery = nextOf(stage, lane)
@@ -124,11 +71,39 @@ export const pump = (stage: Stage, start: (delivery: Delivery) => void): void =>
   }
 }
 
+/** A lane whose kind of round has room again. */
+const takeStarved = (stage: Stage): Lane | undefined => {
+  const { firsts, retries } = stage.starved
+  return (
+    (retries.size > 0 && hasRetryRoom(stage) ? takeOne(retries) : undefined) ??
+    (firsts.size > 0 && hasFirstRoom(stage) ? takeOne(firsts) : undefined)
+  )
+}
+
+const takeOne = (lanes: Set<Lane>): Lane | undefined => {
+  for (const lane of lanes) {
+    lanes.delete(lane)
+    return lane
+  }
+  return undefined
+}
+
+const hasRetryRoom = ({ limits, retries }: Stage): boolean =>
+  retries < limits.roundsMax * (1 - limits.firstShareMin)
+
+const hasFirstRoom = ({ limits, rounds, retries }: Stage): boolean =>
+  rounds - retries < limits.roundsMax * (1 - limits.retryShareMin)
+
 /** The next delivery of a lane, counted as started; `undefined` when nothing may start. */
 const nextOf = (stage: Stage, lane: Lane): Delivery | undefined => {
-  if (lane.rounds >= stage.limits.roundsPerLaneMax) return undefined
+  if (lane.rounds >= stage.limits.roundsPerLaneMax || !hasReady(lane)) return undefined
+  const now = stage.deps.clock().getTime()
+  const gate = gateOf(stage, lane, now)
+  if (gate === 'paced') stage.paced.add(lane)
+  const isOpen = gate === 'go' || gate === 'probe'
+  if (!isOpen && (lane.last.size() === 0 || !hasRoomForLast(lane, now))) return undefined
   for (;;) {
-    const chain = shiftChain(stage, lane)
+    const chain = shiftChain(stage, lane, isOpen)
     if (!chain) return undefined
     chain.queued = false
     const delivery = chain.partition.lost || chain.busy ? undefined : chain.waiting.shift()
@@ -139,18 +114,31 @@ const nextOf = (stage: Stage, lane: Lane): Delivery | undefined => {
   }
 }
 
-const shiftChain = (stage: Stage, lane: Lane): Chain | undefined => {
-  const { roundsPerLaneMax, retryShare, importShare } = stage.limits
-  const mayRetry =
-    lane.live.size() === 0 || lane.retries < Math.max(1, roundsPerLaneMax * retryShare)
-  const retry = mayRetry ? lane.retry.shift() : undefined
-  if (retry) return retry
+const shiftChain = (stage: Stage, lane: Lane, isOpen: boolean): Chain | undefined => {
+  if (lane.retry.size() + lane.last.size() > 0) {
+    if (hasRetryRoom(stage)) {
+      const retry =
+        lane.last.shift() ?? (isOpen && mayRetry(stage, lane) ? lane.retry.shift() : undefined)
+      if (retry) return retry
+    } else stage.starved.retries.add(lane)
+  }
+  if (!isOpen || lane.live.size() + lane.imports.size() === 0) return undefined
+  if (!hasFirstRoom(stage)) {
+    stage.starved.firsts.add(lane)
+    return undefined
+  }
   const live = lane.live.shift()
   if (live) return live
-  return lane.importing < Math.max(1, roundsPerLaneMax * importShare)
+  return lane.importing < shareOf(stage, lane, stage.limits.importShare)
     ? lane.imports.shift()
     : undefined
 }
+
+const mayRetry = (stage: Stage, lane: Lane): boolean =>
+  lane.live.size() === 0 || lane.retries < shareOf(stage, lane, stage.limits.retryShare)
+
+const shareOf = ({ limits }: Stage, lane: Lane, share: number): number =>
+  Math.max(1, Math.min(limits.roundsPerLaneMax, limitOf(lane)) * share)
 
 const begin = (stage: Stage, delivery: Delivery): void => {
   tally(stage, delivery, 1)
@@ -162,23 +150,37 @@ export const end = (stage: Stage, delivery: Delivery): void => {
   const { chain } = delivery
   tally(stage, delivery, -1)
   chain.busy = false
-  if (delivery.row) chain.lane.claimed -= 1
+  if (delivery.row) endRow(stage, chain.lane)
+  const starved = delivery.row ? stage.starved.retries : stage.starved.firsts
+  const next = starved.size > 0 ? takeOne(starved) : undefined
+  if (next) offer(stage, next)
   makeReady(stage, chain)
-  if (hasReady(chain.lane)) takeTurn(stage, chain.lane)
+  offer(stage, chain.lane)
   dropIdle(chain)
   stage.room.ring()
 }
 
+/** What was claimed is running out, and there was more. */
+const endRow = ({ desk }: Stage, lane: Lane): void => {
+  lane.claimed -= 1
+  if (!lane.more || lane.retry.size() > lane.retries) return
+  lane.more = false
+  desk.claimAt = 0
+  desk.bell.ring()
+}
+
 const hasReady = (lane: Lane): boolean =>
-  lane.live.size() + lane.retry.size() + lane.imports.size() > 0
+  lane.live.size() + lane.retry.size() + lane.imports.size() + lane.last.size() > 0
 
 const tally = (stage: Stage, delivery: Delivery, by: 1 | -1): void => {
   const { lane, partition } = delivery.chain
   stage.rounds += by
   lane.rounds += by
   partition.rounds += by
-  if (delivery.row) lane.retries += by
-  else if (partition.topic === 'calls.import') lane.importing += by
+  if (delivery.row) {
+    lane.retries += by
+    stage.retries += by
+  } else if (partition.topic === 'calls.import') lane.importing += by
 }
 
 /** Forgets all that a lost partition had waiting; rounds in flight end by themselves. */
@@ -196,26 +198,34 @@ export const abandon = (stage: Stage, partition: Partition): void => {
   stage.room.ring()
 }
 
-/** A row is on its way to Postgres. */
+/** A row is on its way to Postgres. What left its chain's order is in nobody's way there. */
 export const countParked = (stage: Stage, chain: Chain): void => {
   const { partition, lane } = chain
-  if (!chain.stray && chain.parked === 0) stage.parkedChains += 1
-  chain.parked += 1
+  const kept = chain.of ?? chain
+  if (!kept.stray && kept.parked === 0) {
+    stage.parkedChains += 1
+    kept.headSince = stage.deps.clock().getTime()
+  }
+  if (!kept.stray) kept.parked += 1
   chain.parking += 1
   chain.parks += 1
   lane.parked += 1
   count(partition.parked, lane.destinationId, 1)
   if (stage.parkedChains > stage.limits.chainsMax) partition.spilled.add(lane.destinationId)
+  if (chain.stray) dropIdle(chain)
 }
 
 /** A row is gone from Postgres. */
 export const unpark = (stage: Stage, chain: Chain): void => {
   const { partition, lane } = chain
   if (partition.lost) return
-  if (!chain.stray && chain.parked === 1) stage.parkedChains -= 1
-  chain.parked = Math.max(0, chain.parked - 1)
+  const kept = chain.of ?? chain
+  if (!kept.stray && kept.parked === 1) stage.parkedChains -= 1
+  kept.parked = Math.max(0, kept.parked - 1)
+  kept.headSince = stage.deps.clock().getTime()
   lane.parked = Math.max(0, lane.parked - 1)
   count(partition.parked, lane.destinationId, -1)
   if (!partition.parked.has(lane.destinationId)) partition.spilled.delete(lane.destinationId)
-  dropIdle(chain)
+  dropIdle(kept)
+  if (chain !== kept) dropIdle(chain)
 }

@@ -1,17 +1,36 @@
 // Settling, parking and burying: the three ways a delivery ends, each durable before its offset counts.
+import type { Open } from '../domain/tracker.ts'
 import { hashToInt, putWork } from './desk.ts'
 import { countParked, takeWaiting, unpark } from './lanes.ts'
-import type { Chain, Counters, Delivery, Stage } from './stage.ts'
+import { meterDeath } from './meter.ts'
+import { settlePairs } from './pairs.ts'
+import { addParked, keptBody } from './quota.ts'
+import type { Chain, Counters, Delivery, Partition, Stage } from './stage.ts'
 
 export const settle = (delivery: Delivery, outcome: keyof Counters): void => {
   const { partition, lane } = delivery.chain
   if (!delivery.open || partition.lost) return
-  partition.tracker.settle(delivery.open, lane.destinationId)
-  partition.counters[outcome] += 1n
+  settleOne(partition, delivery.open, { destinationId: lane.destinationId, outcome })
+}
+
+type Settling = { readonly destinationId: number; readonly outcome: keyof Counters }
+
+/**
+ * The pairs withheld count when the last one of the rest settles, as the offset does: an offset that is read
+ * again is routed again.
+ */
+export const settleOne = (partition: Partition, open: Open, settling: Settling): void => {
+  partition.tracker.settle(open, settling.destinationId)
+  settlePairs(partition, { open, outcome: settling.outcome, amount: 1 })
+  if (open.left.length > 0 || partition.withheld.size === 0) return
+  const amount = partition.withheld.get(open.offset)
+  if (amount === undefined) return
+  settlePairs(partition, { open, outcome: 'filtered', amount })
+  partition.withheld.delete(open.offset)
 }
 
 export type Parking = {
-  readonly reason: 'temporary' | 'lane_full' | 'behind_parked'
+  readonly reason: 'temporary' | 'lane_full' | 'behind_parked' | 'breaker_open'
   /** `null`: due as soon as it is the first of its chain. */
   readonly nextAt: number | null
   readonly firstTryAt: number | null
@@ -21,7 +40,7 @@ export type Parking = {
   readonly lastStatus: number | null
 }
 
-export const untried = (reason: 'lane_full' | 'behind_parked'): Parking => ({
+export const untried = (reason: Parking['reason']): Parking => ({
   reason,
   nextAt: null,
   firstTryAt: null,
@@ -34,22 +53,24 @@ export const untried = (reason: 'lane_full' | 'behind_parked'): Parking => ({
 /** Parks a delivery that came from the log. */
 export const park = (stage: Stage, delivery: Delivery, parking: Parking): void => {
   const { chain } = delivery
+  const { lane } = chain
   countParked(stage, chain)
   const { nextAt, firstTryAt, ...rest } = parking
   const row = {
     ...sourceOf(delivery),
     ...rest,
     // Coordinates are enough for what was never tried: the log still has it.
-    body: parking.reason === 'lane_full' ? null : delivery.body,
-    chain: hashToInt(chain.hash),
+    body: parking.reason === 'lane_full' ? null : keptBody(stage, lane, delivery.body),
     nextAt: dateOf(nextAt),
     firstTryAt: dateOf(firstTryAt),
   }
+  addParked(stage, lane.destinationId, row.body?.length ?? 0)
   putWork(stage, {
     task: { type: 'park', row, chain },
     partition: chain.partition,
     settled: (kept) => {
       chain.parking -= 1
+      if (parking.reason === 'breaker_open') chain.lane.mayHold = true
       if (kept) settle(delivery, 'parked')
     },
   })
@@ -92,6 +113,8 @@ export const bury = (stage: Stage, delivery: Delivery, death: Death): void => {
     },
     'delivery.died',
   )
+  meterDeath(stage.meter, death.reason)
+  stage.deps.alerts?.died(lane.destinationId, death.reason)
   if (row) {
     putWork(stage, {
       task: { type: 'bury', burial: { id: row.id, ...death, firstTryAt }, chain },
@@ -106,7 +129,8 @@ export const bury = (stage: Stage, delivery: Delivery, death: Death): void => {
       row: { ...sourceOf(delivery), ...death, body: delivery.body, firstTryAt },
     },
     partition,
-    settled: (kept) => kept && settle(delivery, 'dead'),
+    settled: (kept) =>
+      kept && settle(delivery, death.reason === 'cancelled' ? 'cancelled' : 'dead'),
   })
 }
 
@@ -126,6 +150,7 @@ const sourceOf = (delivery: Delivery) => ({
   partition: delivery.chain.partition.partition,
   offset: delivery.offset,
   destinationId: delivery.chain.lane.destinationId,
+  chain: hashToInt(delivery.chain.hash),
   messageId: delivery.messageId,
   type: delivery.type,
 })

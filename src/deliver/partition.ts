@@ -1,23 +1,35 @@
 // Gains partitions: where the last owner stood, what it had settled, and what it had parked.
-import { openTracker } from '../domain/tracker.ts'
+import { openTracker, type Settled } from '../domain/tracker.ts'
 import { openDuplicates } from '../duplicate/duplicates.ts'
 import { type Lease, placeOf, type Reader } from '../log/log.ts'
 import { gainPosition } from '../postgres/position.ts'
 import { countParked, loadChains, loadSettled } from './chain-store.ts'
+import { chainOf, laneOf } from './chains.ts'
 import { hashOf } from './desk.ts'
 import { takeBatch } from './intake.ts'
-import { abandon, chainOf, laneOf } from './lanes.ts'
+import { abandon } from './lanes.ts'
+import { reconcile } from './ledger.ts'
+import { openPairs } from './pairs.ts'
+import { persist } from './persist.ts'
 import { decodeState } from './position-state.ts'
 import type { Partition, Stage } from './stage.ts'
+import { urlsReady } from './url-loop.ts'
 
-export const gain = async (stage: Stage, lease: Lease): Promise<Reader> => {
-  await forget(stage, placeOf(lease))
+export const gain = (stage: Stage, lease: Lease): Promise<Reader> => {
+  const isOver = () => stage.stopping || lease.lost.aborted
+  return persist(stage, { what: 'gain', isOver }, () => gainOnce(stage, lease))
+}
+
+/** Failing half-way leaves nothing but an epoch that is higher: it is done from the start again. */
+const gainOnce = async (stage: Stage, lease: Lease): Promise<Reader> => {
+  await Promise.all([forget(stage, placeOf(lease)), urlsReady(stage)])
   const { pool } = stage.deps
   const { topic, partition: number } = lease
   const position = await gainPosition(pool, { reader: 'deliver', topic, partition: number })
   const committed = lease.committed ?? 0n
   const from = position.next > committed ? position.next : committed
-  const { settled, marks, counters } = decodeState(position.state, Number(position.next))
+  const state = decodeState(position.state, Number(position.next))
+  const { settled, marks, counters } = state
   const partition: Partition = {
     topic,
     partition: number,
@@ -27,7 +39,10 @@ export const gain = async (stage: Stage, lease: Lease): Promise<Reader> => {
     chains: new Map(),
     already: new Map(),
     marks: new Map(marks),
+    withheld: new Map(),
     counters,
+    pairs: openPairs(state.consumed, Math.max(Number(from), settled.next + settled.length)),
+    paused: null,
     duplicates: topic === 'outbound' ? null : await openDuplicatesOf(stage, lease),
     parked: new Map(),
     spilled: new Set(),
@@ -40,6 +55,8 @@ export const gain = async (stage: Stage, lease: Lease): Promise<Reader> => {
     const ids = partition.already.get(Number(offset)) ?? new Set()
     partition.already.set(Number(offset), ids.add(destinationId))
   }
+  const resumed = { counters, rough: state.rough, unheard: countUnheard(partition, settled) }
+  await reconcile(pool, { topic, partition: number }, resumed)
   await loadParked(stage, partition)
   const lose = () => {
     partition.lost = true
@@ -51,6 +68,15 @@ export const gain = async (stage: Stage, lease: Lease): Promise<Reader> => {
     stage.partitions.set(placeOf(lease), partition)
   }
   return { from, handle: (batch) => takeBatch(stage, partition, batch) }
+}
+
+/** Parked or dead, and not settled for the position. */
+const countUnheard = ({ already, tracker }: Partition, { done }: Settled): number => {
+  let unheard = 0
+  for (const [offset, ids] of already)
+    if (!tracker.isSettled(offset))
+      for (const id of ids) if (!done.get(offset)?.includes(id)) unheard += 1
+  return unheard
 }
 
 const openDuplicatesOf = (stage: Stage, { topic, partition }: Lease) =>
@@ -77,19 +103,32 @@ const forget = async (stage: Stage, key: string): Promise<void> => {
 const loadParked = async (stage: Stage, partition: Partition): Promise<void> => {
   const { pool } = stage.deps
   const counts = await countParked(pool, partition)
-  for (const { destinationId, parked } of counts) {
-    partition.parked.set(destinationId, parked)
-    laneOf(stage, destinationId).parked += parked
-  }
   if (counts.length === 0) return
   const room = Math.max(0, stage.limits.chainsMax - stage.parkedChains)
-  const chains = await loadChains(pool, partition, room + 1)
+  const { destinations } = stage.deps.live.now()
+  // Where order is switched off every row is a chain of its own: nothing to remember.
+  const without = [...destinations.values()].filter(({ order }) => order === 'none')
+  const chains = await loadChains(pool, partition, {
+    limit: room + 1,
+    without: without.map(({ id }) => id),
+  })
+  for (const { destinationId, parked } of counts) {
+    partition.parked.set(destinationId, parked)
+    const lane = laneOf(stage, destinationId)
+    lane.parked += parked
+    lane.mayHold = true
+  }
   if (chains.length > room) {
     for (const { destinationId } of counts) partition.spilled.add(destinationId)
     return
   }
+  // As long as nobody knows better: how old its first is shows when that one is claimed.
+  const headSince = stage.deps.clock().getTime()
   for (const { destinationId, chain, parked } of chains) {
-    chainOf(stage, partition, { destinationId, hash: hashOf(chain) }).parked = parked
+    Object.assign(chainOf(stage, partition, { destinationId, hash: hashOf(chain) }), {
+      parked,
+      headSince,
+    })
     stage.parkedChains += 1
   }
 }

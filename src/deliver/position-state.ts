@@ -1,29 +1,31 @@
 // The bytes of delivery's position row: completion bitmap, destinations done, relay marks, counters.
 import type { Settled } from '../domain/tracker.ts'
 import { nothingSettled } from '../domain/tracker.ts'
+import { noCounters } from './pairs.ts'
 import { type Counters, type Mark, outcomes } from './stage.ts'
 
 export type State = {
   readonly settled: Settled
   readonly marks: ReadonlyMap<number, Mark>
   readonly counters: Counters
+  /** Pairs settled, and pairs opened that were not. */
+  readonly consumed: bigint
+  readonly inFlight: bigint
+  /** Written by a version that counted only roughly. */
+  readonly rough: boolean
 }
 
-const format = 1
+const format = 2
 
-const noCounters = (): Counters => ({
-  delivered: 0n,
-  parked: 0n,
-  dead: 0n,
-  filtered: 0n,
-  duplicate: 0n,
-})
+/** Format 1 had the first five outcomes and nothing after them. */
+const firstOutcomes = 5
 
-/** format u8 · length u32 · bits · done u32 × (offset − next u32, n u16, n × u32) · marks u16 × (shard u16, seq i64, offset i64) · counters i64 each */
-export const encodeState = ({ settled, marks, counters }: State): Buffer => {
+/** format u8 · length u32 · bits · done u32 × (offset − next u32, n u16, n × u32) · marks u16 × (shard u16, seq i64, offset i64) · counters i64 each · consumed i64 · in flight i64 */
+export const encodeState = (state: Omit<State, 'rough'>): Buffer => {
+  const { settled, marks, counters } = state
   const { next, length, bits, done } = settled
   const doneBytes = [...done.values()].reduce((sum, ids) => sum + 6 + 4 * ids.length, 0)
-  const size = 5 + bits.length + 4 + doneBytes + 2 + 18 * marks.size + 8 * outcomes.length
+  const size = 5 + bits.length + 4 + doneBytes + 2 + 18 * marks.size + 8 * (outcomes.length + 2)
   const buffer = Buffer.alloc(size)
   let at = buffer.writeUInt8(format, 0)
   at = buffer.writeUInt32BE(length, at)
@@ -41,14 +43,18 @@ export const encodeState = ({ settled, marks, counters }: State): Buffer => {
     at = buffer.writeBigInt64BE(BigInt(mark.offset), at)
   }
   for (const outcome of outcomes) at = buffer.writeBigInt64BE(counters[outcome], at)
+  at = buffer.writeBigInt64BE(state.consumed, at)
+  buffer.writeBigInt64BE(state.inFlight, at)
   return buffer
 }
 
 export const decodeState = (bytes: Buffer | null, next: number): State => {
-  if (!bytes || bytes.length === 0)
-    return { settled: nothingSettled(next), marks: new Map(), counters: noCounters() }
+  if (!bytes || bytes.length === 0) {
+    const counts = { counters: noCounters(), consumed: 0n, inFlight: 0n, rough: false }
+    return { settled: nothingSettled(next), marks: new Map(), ...counts }
+  }
   const reader = readerOf(bytes)
-  reader.u8()
+  const rough = reader.u8() < format
   const length = reader.u32()
   const bits = reader.take(Math.ceil(length / 8))
   const done = new Map(
@@ -64,9 +70,15 @@ export const decodeState = (bytes: Buffer | null, next: number): State => {
     }),
   )
   const counters = noCounters()
-  for (const outcome of outcomes) counters[outcome] = reader.i64()
-  return { settled: { next, length, bits, done }, marks, counters }
+  const counted = rough ? outcomes.slice(0, firstOutcomes) : outcomes
+  for (const outcome of counted) counters[outcome] = reader.i64()
+  const consumed = rough ? sumOf(counters) : reader.i64()
+  const inFlight = rough ? 0n : reader.i64()
+  return { settled: { next, length, bits, done }, marks, counters, consumed, inFlight, rough }
 }
+
+const sumOf = (counters: Counters): bigint =>
+  Object.values(counters).reduce((sum, amount) => sum + amount, 0n)
 
 const times = <T>(count: number, read: () => T): T[] => Array.from({ length: count }, read)
 

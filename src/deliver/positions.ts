@@ -3,6 +3,7 @@ import { placeOf } from '../log/log.ts'
 import type { PositionKey } from '../postgres/position.ts'
 import { movePositions } from '../postgres/position.ts'
 import { abandon } from './lanes.ts'
+import { tallyPairs } from './pairs.ts'
 import { encodeState } from './position-state.ts'
 import type { Partition, Stage } from './stage.ts'
 
@@ -14,10 +15,10 @@ export const writePositions = async (stage: Stage): Promise<void> => {
   for (const partition of stage.partitions.values()) {
     const version = partition.tracker.version()
     if (partition.lost || version === partition.written) continue
-    const { topic, epoch, marks, counters } = partition
+    const { topic, epoch, marks } = partition
     const settled = partition.tracker.snapshot()
     const next = BigInt(settled.next)
-    const state = encodeState({ settled, marks, counters })
+    const state = encodeState({ settled, marks, ...tallyPairs(partition) })
     moves.push({
       reader: 'deliver' as const,
       topic,
@@ -29,6 +30,7 @@ export const writePositions = async (stage: Stage): Promise<void> => {
     moving.push({ partition, version, next })
   }
   if (moves.length === 0) return
+  stage.meter.positionBytes = Math.max(...moves.map(({ state }) => state.length))
   const moved = await movePositions(stage.deps.pool, moves)
   await tellLog(stage, moving, moved)
 }

@@ -2,17 +2,24 @@
 import type { Logger } from 'pino'
 import type { Live } from '../domain/configuration.ts'
 import type { Message, Outbound } from '../domain/message.ts'
+import type { Pipeline } from '../domain/pipeline.ts'
 import type { Open, Tracker } from '../domain/tracker.ts'
 import type { Duplicates } from '../duplicate/duplicates.ts'
-import type { Post } from '../http/post.ts'
+import type { Post, Probe } from '../http/post.ts'
 import type { Codec, Lease, Source, Topic } from '../log/log.ts'
 import type { Pool } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
+import type { Alerts } from './alerts.ts'
 import type { AttemptLog } from './attempts.ts'
 import type { Desk } from './desk.ts'
 import type { DeliverLimits } from './limits.ts'
+import type { Meter } from './meter.ts'
+import type { Pairs } from './pairs.ts'
 import type { Queue } from './queue.ts'
+import type { Quota, QuotaChange } from './quota.ts'
 import type { Signal } from './signal.ts'
+import type { UrlEvent } from './url-change.ts'
+import type { Target, Urls } from './urls.ts'
 
 export type DeliverDeps = {
   readonly source: Source
@@ -21,14 +28,36 @@ export type DeliverDeps = {
   readonly live: Live
   readonly clock: Clock
   readonly post: Post
+  /** Looks whether a certificate that was refused is good now; absent: only operators know. */
+  readonly probe?: Probe
   readonly logger: Logger
   readonly limits?: Partial<DeliverLimits>
   /** Uniform in [0, 1): the jitter of retries. */
   readonly random?: () => number
+  /** What is counted for metrics; absent: for nobody. */
+  readonly meter?: Meter
+  /** Tells operators; absent: none asked for it. */
+  readonly alerts?: Alerts
+  /** Hears of every change of a URL's state or breaker; must not throw. */
+  readonly onUrlChange?: (event: UrlEvent) => void
+  /** Hears whenever the order of one visitor's messages to a destination is given up for a while. */
+  readonly onOrderSuspended?: (destinationId: number) => void
+  /** Where calls that a destination does not get are counted; absent: nowhere. */
+  readonly pipeline?: Pipeline
+  /** Told when a destination's quota of parked rows begins or ends to hold. */
+  readonly onQuota?: (change: QuotaChange) => void
 }
 
-/** The outcomes a (message, destination) pair can have, counted since ever in each position. */
-export const outcomes = ['delivered', 'parked', 'dead', 'filtered', 'duplicate'] as const
+/** The outcomes a (message, destination) pair can have, counted since ever in each position, in its order. */
+export const outcomes = [
+  'delivered',
+  'parked',
+  'dead',
+  'filtered',
+  'duplicate',
+  'suppressed',
+  'cancelled',
+] as const
 export type Counters = Record<(typeof outcomes)[number], bigint>
 
 /** The last relay coordinates seen of a shard, and the offset that set them. */
@@ -45,7 +74,12 @@ export type Partition = {
   /** Offsets at or above the position that are parked or dead already, with their destinations. */
   readonly already: Map<number, Set<number>>
   readonly marks: Map<number, Mark>
+  /** How many destinations do not get the call at an offset, while others of it are not settled. */
+  readonly withheld: Map<number, number>
   readonly counters: Counters
+  readonly pairs: Pairs
+  /** Why nothing more is taken from it; `null`: it is. */
+  paused: 'postgres' | 'quota' | 'room' | null
   /** Only calls are sent twice by clients; `outbound` has relay coordinates instead. */
   readonly duplicates: Duplicates | null
   /** Rows parked, by destination: in Postgres or on their way there. */
@@ -65,6 +99,10 @@ export type Lane = {
   readonly live: Queue<Chain>
   readonly retry: Queue<Chain>
   readonly imports: Queue<Chain>
+  /** Whose window is about to close: they go even where nothing else may. */
+  readonly last: Queue<Chain>
+  /** The destination and its URLs as this lane knew them last. */
+  target: Target | null
   waiting: number
   bytes: number
   rounds: number
@@ -73,6 +111,10 @@ export type Lane = {
   /** Claimed rows in hand, and rows parked in the partitions held. */
   claimed: number
   parked: number
+  /** Some of them may be held; the last claim left some behind; real time of the next claim while shut. */
+  mayHold: boolean
+  more: boolean
+  askAt: number
   inTurn: boolean
   deliveredAt: number
   /** Since when it has had no room, until half of it is free again. */
@@ -84,6 +126,10 @@ export type Chain = {
   readonly partition: Partition
   readonly lane: Lane
   readonly hash: string
+  /** Its name among the chains of its destination: the hash, or of a single message its own. */
+  readonly key: string
+  /** A single message whose order is suspended: the chain it would have waited in. */
+  readonly of: Chain | null
   /** Not remembered: Postgres alone keeps its order. */
   readonly stray: boolean
   readonly waiting: Delivery[]
@@ -96,6 +142,9 @@ export type Chain = {
   parking: number
   /** Ascends with every park, so that a claim made before one can be told. */
   parks: number
+  /** Since when the first parked row has been the first, and until when order does not hold. */
+  headSince: number
+  suspendedUntil: number
 }
 
 /** A claimed parked row. */
@@ -105,6 +154,13 @@ export type Row = {
   readonly firstTryAt: number | null
   readonly finalUrls: readonly string[]
   readonly leaseUntil: number
+  readonly parkedAt: number
+  /** Its window was about to close when it was claimed. */
+  readonly isLast: boolean
+  /** Whether its body is stored, so that a retry need not store it. */
+  readonly isKept: boolean
+  /** Sent again by this recovery. */
+  readonly recoveryId: number | null
 }
 
 export type Delivery = {
@@ -115,24 +171,37 @@ export type Delivery = {
   readonly offset: number
   readonly messageId: string
   readonly type: string
-  /** What is stored, signed and sent; one buffer for all destinations of a message. */
+  /** What is stored, signed and sent; one buffer for all destinations that get the same of a message. */
   readonly body: Buffer
+  /** Epoch ms: when the call was received; of a claimed row, when it was parked. */
+  readonly receivedAt: number
 }
 
 export type Stage = {
   readonly deps: DeliverDeps
   readonly limits: DeliverLimits
+  readonly meter: Meter
   /** Names this process in leases. */
   readonly owner: string
   readonly partitions: Map<string, Partition>
   readonly lanes: Map<number, Lane>
   readonly turn: Queue<Lane>
+  /** Lanes that wait until their rate has room, or until their kind of round has. */
+  readonly paced: Set<Lane>
+  readonly starved: { readonly firsts: Set<Lane>; readonly retries: Set<Lane> }
+  readonly urls: Urls
   readonly desk: Desk
   readonly attempts: AttemptLog
+  readonly quota: Quota
+  /** Spans of time whose tables are known to exist: hours of bodies, days of attempts. */
+  readonly hours: Set<number>
+  readonly days: Set<number>
   /** Rings when lanes or the desk have room again. */
   readonly room: Signal
   readonly random: () => number
   rounds: number
+  /** Of them, retries. */
+  retries: number
   waiting: number
   waitingLive: number
   bytes: number

@@ -33,6 +33,11 @@ export type Message = {
   readonly receivedAt: number
   /** The whole normalised call as JSON text in UTF-8: a fixed point of JSON.stringify ∘ JSON.parse. */
   readonly body: Uint8Array
+  /**
+   * Why it goes nowhere: a record of a call that was filtered at its source and counts as usage all
+   * the same, with `{}` for its body. `null` for every call that was accepted.
+   */
+  readonly filtered: string | null
 }
 
 /** One record of the topic `outbound` (schemas/outbound.avsc): a webhook message the service made. */

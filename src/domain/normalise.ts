@@ -1,5 +1,6 @@
 // Judges one raw call and makes it a message: ids, times, context, and the body that is stored.
 import type { Source } from './configuration.ts'
+import { contextOf } from './context.ts'
 import { clean } from './json.ts'
 import {
   type CallType,
@@ -10,14 +11,18 @@ import {
   type JsonObject,
   type Message,
 } from './message.ts'
+import { narrow, propertyBytesMin } from './narrow.ts'
 import type { Flag, Rejection, RejectionCode } from './rejection.ts'
 import { isoOf, resolveTimes, type Times } from './timestamp.ts'
+import type { Plan, PlanReason } from './tracking-plan.ts'
 
 /** What a request says about each of its calls. */
 export type Receipt = {
   readonly source: Source
-  /** From the path; `null` when each call names its own. */
-  readonly type: CallType | null
+  /** From the path; `null` when each call names its own, `unknown` when the path names none of ours. */
+  readonly type: CallType | 'unknown' | null
+  /** Whether the request proved to be the source's own and not a page's: then it may ask for deletion. */
+  readonly mayDelete?: boolean
   /** Epoch ms, when the last byte of the request had arrived. */
   readonly receivedAt: number
   readonly sentAt: Json | undefined
@@ -29,6 +34,8 @@ export type Receipt = {
   readonly userAgent: string | null
   readonly messageId: () => string
   readonly flag: (flag: Flag) => void
+  /** The source's tracking plan, when it has one. */
+  readonly plan?: Plan | undefined
   readonly limits: CallLimits
 }
 
@@ -36,6 +43,8 @@ export type CallLimits = {
   /** The call's own stringified JSON, before anything is added to it. */
   readonly callBytesMax: number
   readonly depthMax: number
+  /** Of the names in properties, traits and context, at any depth; those beyond it are dropped. */
+  readonly propertiesMax: number
   readonly messageIdLengthMax: number
   /** User, anonymous, previous and group ids: longer ones could not be indexed. */
   readonly idLengthMax: number
@@ -49,7 +58,8 @@ export const normalise = (raw: Json, receipt: Receipt): Message | Rejection => {
   if ('rejected' in cleaned) return reject(cleaned.rejected, raw)
   const call = cleaned.value as JsonObject
   const type = receipt.type ?? call['type']
-  if (!isCollected(type)) return reject('unknown_type', call)
+  if (!isCollected(type) && !(type === 'delete' && receipt.mayDelete))
+    return reject('unknown_type', call)
   const ids = readIds(call, type, receipt.limits)
   if (typeof ids === 'string') return reject(ids, call)
   const fault = judgeFields(call, type) ?? judgeMessageId(call['messageId'], receipt.limits)
@@ -61,14 +71,21 @@ export const normalise = (raw: Json, receipt: Receipt): Message | Rejection => {
       receivedAt: receipt.receivedAt,
       timestamp: call['timestamp'],
       originalTimestamp: call['originalTimestamp'],
-      sentAt: isAbsent(call['sentAt']) ? receipt.sentAt : call['sentAt'],
+      receivedBefore: isAbsent(call['receivedAt']) ? undefined : call['receivedAt'],
+      sentAt: call['sentAt'],
+      batchSentAt: receipt.sentAt,
       retryCount: receipt.retryCount,
-      ignoreSentAt: context['ignoreSentAt'] === true,
+      ignoreSentAt: context['ignoreSentAt'] === true || receipt.source.settings.ignoreSentAt,
     },
     receipt.flag,
   )
-  const body = storedBody(call, { ...ids, type, messageId, context, times, receipt })
-  if (isTooLarge(call, body, receipt.limits.callBytesMax)) return reject('call_too_large', call)
+  const planned = obey(call, type, receipt)
+  if (planned === 'call_too_large') return reject(planned, call)
+  const { kept, filtered } = planned ?? { kept: call, filtered: null }
+  const stored = { ...ids, type, messageId, context, times, receipt }
+  const body = filtered === null ? storedBody(kept, stored) : emptyBody
+  if (body === null || isTooLarge(call, body, receipt.limits.callBytesMax))
+    return reject('call_too_large', call)
   const { workspaceId, id: sourceId } = receipt.source
   return {
     messageId,
@@ -83,7 +100,29 @@ export const normalise = (raw: Json, receipt: Receipt): Message | Rejection => {
     sentAt: times.sentAt,
     receivedAt: receipt.receivedAt,
     body,
+    filtered,
   }
+}
+
+/** Of a filtered call, which nobody reads. */
+const emptyBody: Uint8Array = Buffer.from('{}')
+
+type Planned = { readonly kept: JsonObject; readonly filtered: PlanReason | null }
+
+/** `null` when no plan changes anything. Measured first: what is too large is not worth a plan's while. */
+const obey = (
+  call: JsonObject,
+  type: CallType,
+  { plan, limits }: Receipt,
+): Planned | 'call_too_large' | null => {
+  if (plan === undefined || type !== 'track') return null
+  if (sizeOf(call) > limits.callBytesMax) return 'call_too_large'
+  const { event, properties } = call
+  const verdict = plan(event as string, isObject(properties) ? properties : {})
+  if (verdict === null) return null
+  return 'filtered' in verdict
+    ? { kept: call, filtered: verdict.filtered }
+    : { kept: { ...call, properties: verdict.properties }, filtered: null }
 }
 
 const reject = (rejected: RejectionCode, call: JsonObject): Rejection => {
@@ -150,22 +189,6 @@ const judgeMessageId = (messageId: Json | undefined, limits: CallLimits): Reject
   return messageId.length > limits.messageIdLengthMax ? 'message_id_too_long' : null
 }
 
-const library = { name: 'http', version: 'v1' } as const
-
-const contextOf = (call: JsonObject, receipt: Receipt): JsonObject => {
-  const own = isObject(call['context']) ? call['context'] : {}
-  const context: Record<string, Json> = { ...receipt.context, ...own }
-  const isClient = receipt.source.class !== 'server'
-  if (receipt.ip !== null && (isClient || isDirect(context))) context['ip'] = receipt.ip
-  if (isClient && receipt.userAgent !== null && isAbsent(context['userAgent']))
-    context['userAgent'] = receipt.userAgent
-  if (isAbsent(context['library'])) context['library'] = library
-  return context
-}
-
-/** A server that lets its client through says so; what it knows of the client's address wins. */
-const isDirect = (context: JsonObject) => context['direct'] === true && isAbsent(context['ip'])
-
 type Stored = Ids & {
   readonly type: CallType
   readonly messageId: string
@@ -174,13 +197,17 @@ type Stored = Ids & {
   readonly receipt: Receipt
 }
 
-/** `undefined` leaves a key out: JSON.stringify passes over it. Unchanged keys keep their place. */
-const storedBody = (call: JsonObject, stored: Stored): Uint8Array => {
+/**
+ * `undefined` leaves a key out: JSON.stringify passes over it. Unchanged keys keep their place.
+ * `null`: the call was too wide, and is too large as it came.
+ */
+const storedBody = (call: JsonObject, stored: Stored): Uint8Array | null => {
   const { times, receipt } = stored
   const body: Body = { ...call }
   if ('writeKey' in call) body['writeKey'] = undefined
   for (const id of idFields) if (id in call) body[id] = stored[id] ?? undefined
   tidyFields(body, stored.type)
+  if (stored.type === 'identify') body['traits'] ??= traitsIn(stored.context)
   body['type'] = stored.type
   body['messageId'] = stored.messageId
   body['context'] = stored.context
@@ -189,6 +216,12 @@ const storedBody = (call: JsonObject, stored: Stored): Uint8Array => {
   body['originalTimestamp'] = isoOf(times.originalTimestamp ?? receipt.receivedAt)
   body['sentAt'] = times.sentAt === null ? undefined : isoOf(times.sentAt)
   body['receivedAt'] = isoOf(receipt.receivedAt)
+  const { callBytesMax, propertiesMax } = receipt.limits
+  if (callBytesMax > propertiesMax * propertyBytesMin && narrow(body, propertiesMax)) {
+    // What was dropped is missing from the body, which then proves nothing of the call's size.
+    if (sizeOf(call) > callBytesMax) return null
+    receipt.flag('properties_dropped')
+  }
   return Buffer.from(JSON.stringify(body))
 }
 
@@ -201,6 +234,9 @@ const tidyFields = (body: Body, type: CallType) => {
   if (type !== 'page' && type !== 'screen') return
   for (const text of textFields) if (body[text] === null) body[text] = undefined
 }
+
+/** One browser SDK says what an identify call tells of its user in the context only. */
+const traitsIn = ({ traits }: JsonObject) => (isObject(traits) ? traits : undefined)
 
 const mapFields = ['properties', 'traits'] as const
 const textFields = ['name', 'category'] as const
@@ -236,8 +272,9 @@ const replacedBytesMax = 4_096
  * proves that it is small enough.
  */
 const isTooLarge = (call: JsonObject, body: Uint8Array, bytesMax: number) =>
-  (body.length > bytesMax - replacedBytesMax || hasLongReplaced(call)) &&
-  Buffer.byteLength(JSON.stringify(call)) > bytesMax
+  (body.length > bytesMax - replacedBytesMax || hasLongReplaced(call)) && sizeOf(call) > bytesMax
+
+const sizeOf = (call: JsonObject) => Buffer.byteLength(JSON.stringify(call))
 
 const hasLongReplaced = (call: JsonObject) =>
   replaced.some((field) => isLong(call[field])) ||

@@ -1,4 +1,4 @@
-// What a webhook receiver gets: the body of each message by type, exactly as the specification's tables.
+// What a webhook receiver gets: the body of each message by type, as the specification's tables or with more.
 import { isObject, type Json, type JsonObject, type Message } from './message.ts'
 
 /** The integer version of the payload format; every type but delete carries it. */
@@ -46,9 +46,33 @@ export const payloadOf = (message: Routed, call: JsonObject): JsonObject => {
   }
 }
 
+type Whole = Routed &
+  Pick<Message, 'messageId' | 'anonymousId' | 'receivedAt' | 'originalTimestamp'>
+
+/** Behind the fields of the tables, what these leave out. */
+export const fullPayloadOf = (message: Whole, call: JsonObject): JsonObject => {
+  const { type, messageId, anonymousId } = message
+  return {
+    ...payloadOf(message, call),
+    messageId,
+    ...(anonymousId === null ? {} : { anonymousId }),
+    ...(type === 'page' ? named(call) : {}),
+    ...(type === 'page' || type === 'screen' ? categorised(call) : {}),
+    ...(type === 'screen' ? { properties: objectOf(call['properties']) } : {}),
+    context: objectOf(call['context']),
+    originalTimestamp: new Date(message.originalTimestamp).toISOString(),
+    receivedAt: new Date(message.receivedAt).toISOString(),
+  }
+}
+
 /** The very bytes that are stored, signed and sent: serialised once. */
 export const render = (message: Routed, call: JsonObject): Buffer =>
-  Buffer.from(JSON.stringify(payloadOf(message, call)), 'utf8')
+  bytesOf(payloadOf(message, call))
+
+export const renderFull = (message: Whole, call: JsonObject): Buffer =>
+  bytesOf(fullPayloadOf(message, call))
+
+const bytesOf = (payload: JsonObject): Buffer => Buffer.from(JSON.stringify(payload), 'utf8')
 
 /** Whether a receiver that parses and re-serialises the body computes the signature we send. */
 export const isFixedPoint = (bytes: Uint8Array): boolean => {
@@ -61,7 +85,7 @@ export const isFixedPoint = (bytes: Uint8Array): boolean => {
 }
 
 /** Browser SDKs put a page's name and category into its properties; calls without them get the same. */
-const pageProperties = (call: JsonObject): JsonObject => {
+export const pageProperties = (call: JsonObject): JsonObject => {
   const properties = objectOf(call['properties'])
   const missing = (['name', 'category'] as const).filter(
     (key) => typeof call[key] === 'string' && !Object.hasOwn(properties, key),
@@ -72,5 +96,8 @@ const pageProperties = (call: JsonObject): JsonObject => {
 
 const named = (call: JsonObject): { readonly name?: string } =>
   typeof call['name'] === 'string' ? { name: call['name'] } : {}
+
+const categorised = (call: JsonObject): { readonly category?: string } =>
+  typeof call['category'] === 'string' ? { category: call['category'] } : {}
 
 const objectOf = (value: Json | undefined): JsonObject => (isObject(value) ? value : {})

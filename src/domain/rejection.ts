@@ -38,6 +38,7 @@ export type Flag =
   | 'integer_rounded'
   | 'integrations_ignored'
   | 'nul_replaced'
+  | 'properties_dropped'
   | 'proto_key_stripped'
   | 'sent_at_unreadable'
   | 'skew_corrected'

@@ -9,6 +9,9 @@ export const windowMs = 240 * minute
 /** The last try is placed this long before the window closes, so that it starts inside. */
 export const lastTryMs = 5 * second
 
+/** A receiver may ask for this much time, not for more. */
+export const retryAfterMaxMs = 60 * minute
+
 /** After the n-th failed try; the last step repeats. */
 export const retryStepsMs = [
   10 * second,
@@ -40,10 +43,24 @@ export const nextTry = (failure: Failure): Next => {
   const last = failure.firstTryAt + windowMs - lastTryMs
   if (failure.now >= last) return { type: 'expired' }
   const step = retryStepsMs[Math.min(failure.attempts, retryStepsMs.length) - 1] ?? 0
-  const delay = Math.max(step * (0.5 + failure.random), failure.retryAfterMs ?? 0)
+  const asked = Math.min(failure.retryAfterMs ?? 0, retryAfterMaxMs)
+  const delay = Math.max(step * (0.5 + failure.random), asked)
   return { type: 'retry', at: Math.min(failure.now + Math.ceil(delay), last) }
 }
 
 /** No try starts after the window, whatever delayed it. */
 export const isExpired = (firstTryAt: number | null, now: number): boolean =>
   firstTryAt !== null && now >= firstTryAt + windowMs
+
+/** How far before the window's end held messages begin to get their last tries. */
+export const lastTrySpreadMs = 5 * second
+
+/**
+ * When a message that no URL may be asked about gets its one try all the same. It counts from the first try,
+ * or, where there was none yet, from when it was parked.
+ */
+export const lastTryAt = (from: number, random: number): number =>
+  from + windowMs - lastTryMs - Math.ceil(lastTrySpreadMs * random)
+
+export const isLastTry = (from: number, now: number): boolean =>
+  now >= from + windowMs - lastTryMs - lastTrySpreadMs

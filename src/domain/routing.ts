@@ -29,12 +29,17 @@ export const isHistorical = (
 
 type Takes = Named & Pick<Destination, 'enabled' | 'historical' | 'historicalAfterMs'>
 
-/** Whether an enabled destination of the call's source gets it. */
-export const takes = (
+/** Why a destination of the call's source does not get it, were it without filters; `null`: it does. */
+export type Unrouted = 'destination_disabled' | 'integrations' | 'historical'
+
+export const unrouted = (
   destination: Takes,
   message: Pick<Message, 'receivedAt' | 'timestamp'>,
   call: JsonObject,
-): boolean =>
-  destination.enabled &&
-  (destination.historical || !isHistorical(message, destination.historicalAfterMs)) &&
-  isIntegrated(call['integrations'], destination)
+): Unrouted | null => {
+  if (!destination.enabled) return 'destination_disabled'
+  if (!isIntegrated(call['integrations'], destination)) return 'integrations'
+  return !destination.historical && isHistorical(message, destination.historicalAfterMs)
+    ? 'historical'
+    : null
+}

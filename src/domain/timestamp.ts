@@ -6,7 +6,11 @@ export type ClaimedTimes = {
   readonly receivedAt: number
   readonly timestamp: Json | undefined
   readonly originalTimestamp: Json | undefined
+  /** The `receivedAt` of a collector the call has been through, which corrected its `timestamp` already. */
+  readonly receivedBefore: Json | undefined
   readonly sentAt: Json | undefined
+  /** Stands in where the call's own is missing or cannot be read. */
+  readonly batchSentAt: Json | undefined
   /** The client's X-Retry-Count; 0 when it sent none. */
   readonly retryCount: number
   readonly ignoreSentAt: boolean
@@ -26,17 +30,33 @@ const retryMaxMs = 12 * 3_600_000
 const futureMaxMs = 5 * 60_000
 
 export const resolveTimes = (claimed: ClaimedTimes, flag: (flag: Flag) => void): Times => {
-  const sentAt = readInstant(claimed.sentAt)
-  if (sentAt === null && isGiven(claimed.sentAt)) flag('sent_at_unreadable')
-  const originalTimestamp = readInstant(claimed.originalTimestamp) ?? readInstant(claimed.timestamp)
+  const sentAt = readSentAt(claimed.sentAt, flag) ?? readSentAt(claimed.batchSentAt, flag)
+  const originalTimestamp = claimedInstant(claimed)
   if (originalTimestamp === null) {
     if (isGiven(claimed.originalTimestamp) || isGiven(claimed.timestamp))
       flag('timestamp_unreadable')
     return { timestamp: claimed.receivedAt, originalTimestamp, sentAt }
   }
-  const corrected = originalTimestamp + correction(claimed, sentAt, flag)
+  // A call without a time has its receipt for one, which no client's clock has a part in.
+  const isReceipt = claimed.receivedBefore !== undefined && originalTimestamp === claimed.receivedAt
+  const corrected = originalTimestamp + (isReceipt ? 0 : correction(claimed, sentAt, flag))
   return { timestamp: guarded(corrected, claimed.receivedAt, flag), originalTimestamp, sentAt }
 }
+
+const readSentAt = (written: Json | undefined, flag: (flag: Flag) => void) => {
+  const sentAt = readInstant(written)
+  if (sentAt === null && isGiven(written)) flag('sent_at_unreadable')
+  return sentAt
+}
+
+/**
+ * An SDK may stamp `originalTimestamp` on a call whose application gave it a `timestamp` of its own: then
+ * the application's counts. A collector leaves in `originalTimestamp` what it corrected.
+ */
+const claimedInstant = ({ timestamp, originalTimestamp, receivedBefore }: ClaimedTimes) =>
+  receivedBefore !== undefined
+    ? (readInstant(originalTimestamp) ?? readInstant(timestamp))
+    : (readInstant(timestamp) ?? readInstant(originalTimestamp))
 
 const correction = (claimed: ClaimedTimes, sentAt: number | null, flag: (flag: Flag) => void) => {
   if (sentAt === null) return 0

@@ -123,7 +123,9 @@ const settledOf = (view: View): Settled => {
   for (let at = head; at < opens.length; at += 1) {
     const open = opens[at] as Open
     if (open.left.length === 0) continue
-    if (open.offset < end) unset(bits, open.offset - next)
+    // Beyond the end a crash forgets offsets that are done, so it must not remember parts of others.
+    if (open.offset >= end) continue
+    unset(bits, open.offset - next)
     if (open.done.length > 0) done.set(open.offset, [...open.done])
   }
   // What an earlier life settled above the offsets read again so far is still settled.

@@ -12,8 +12,10 @@ export const classifyStatus = (status: number, retryAfterMs: number | null): Ans
 
 const finalCodes: Readonly<Record<string, string>> = {
   DEPTH_ZERO_SELF_SIGNED_CERT: 'tls_self_signed',
-  SELF_SIGNED_CERT_IN_CHAIN: 'tls_private_root',
   MILLRACE_SELF_SIGNED: 'tls_self_signed',
+  SELF_SIGNED_CERT_IN_CHAIN: 'tls_private_root',
+  MILLRACE_TLS_SETTINGS: 'tls_settings_invalid',
+  MILLRACE_ADDRESS_BLOCKED: 'address_blocked',
   ERR_INVALID_URL: 'invalid_url',
   UND_ERR_INVALID_ARG: 'invalid_request',
 }
@@ -21,15 +23,19 @@ const finalCodes: Readonly<Record<string, string>> = {
 const temporaryCodes: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection_refused',
   ECONNRESET: 'connection_reset',
+  ECONNABORTED: 'connection_reset',
   EPIPE: 'connection_reset',
   UND_ERR_SOCKET: 'connection_reset',
+  MILLRACE_BAD_ANSWER: 'malformed_answer',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'malformed_answer',
+  UND_ERR_HEADERS_OVERFLOW: 'headers_too_large',
   EHOSTUNREACH: 'unreachable',
   ENETUNREACH: 'unreachable',
+  EADDRNOTAVAIL: 'unreachable',
   ETIMEDOUT: 'connect_timeout',
-  UND_ERR_CONNECT_TIMEOUT: 'connect_timeout',
+  ERR_SOCKET_CONNECTION_TIMEOUT: 'connect_timeout',
   MILLRACE_CONNECT_TIMEOUT: 'connect_timeout',
   MILLRACE_TIMEOUT: 'timeout',
-  EAI_AGAIN: 'dns_failed',
   ENOTFOUND: 'dns_not_found',
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'tls_incomplete_chain',
   UNABLE_TO_GET_ISSUER_CERT: 'tls_incomplete_chain',
@@ -39,14 +45,23 @@ const temporaryCodes: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'tls_wrong_name',
 }
 
+/** Families of codes, where the single one says nothing more to an operator. */
+const temporaryFamilies: readonly (readonly [RegExp, string])[] = [
+  [/^(EAI_|EDNS|ESERVFAIL|ENODATA)/, 'dns_failed'],
+  [/^(EPROTO|ERR_SSL_|ERR_TLS_|CERT_|INVALID_|CRL_|PATH_LENGTH)/, 'tls_failed'],
+  // Descriptors, ports or memory of this machine: the receiver had no part in it.
+  [/^(EMFILE|ENFILE|ENOBUFS|ENOMEM)$/, 'local_resources'],
+]
+
 /** An error met before a status line. What nobody knows is worth another try. */
 export const classifyError = (error: unknown): Answer => {
   const code = codeOf(error)
   const final = finalCodes[code]
   if (final) return { type: 'final', reason: final, status: null }
+  const family = temporaryFamilies.find(([codes]) => codes.test(code))?.[1]
   return {
     type: 'temporary',
-    reason: temporaryCodes[code] ?? 'network_error',
+    reason: temporaryCodes[code] ?? family ?? 'network_error',
     status: null,
     retryAfterMs: null,
   }
@@ -54,15 +69,23 @@ export const classifyError = (error: unknown): Answer => {
 
 /** Happy-eyeballs connects fail with an AggregateError whose members carry the code. */
 export const codeOf = (error: unknown): string => {
-  const { code, errors, cause } = (error ?? {}) as {
+  const { name, code, errors, cause, message } = (error ?? {}) as {
+    name?: unknown
     code?: unknown
     errors?: readonly unknown[]
     cause?: unknown
+    message?: unknown
   }
+  // undici words these two apart, and gives neither a code of its own.
+  if (name === 'HTTPParserError') return 'MILLRACE_BAD_ANSWER'
+  if (code === 'UND_ERR_SOCKET' && /^bad /.test(String(message))) return 'MILLRACE_BAD_ANSWER'
   if (typeof code === 'string' && code !== 'UND_ERR_SOCKET') return code
   const inner = errors?.[0] ?? cause
   return (inner ? codeOf(inner) : '') || (typeof code === 'string' ? code : '')
 }
+
+export const codedError = (code: string, message: string, cause?: unknown): Error =>
+  Object.assign(new Error(message, cause === undefined ? {} : { cause }), { code })
 
 const dayMs = 86_400_000
 

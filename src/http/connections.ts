@@ -1,95 +1,101 @@
-// Kept connections by origin: each carries one request at a time, so nothing ever queues behind another.
-import { Client } from 'undici'
+// Kept connections by key: each carries one request at a time, so nothing ever queues behind another.
 
-export type Connection = {
-  readonly client: Client
-  readonly origin: string
-  /** Whether the next request opens its own socket rather than reusing one the peer may have closed. */
-  fresh: boolean
-}
-
-export type Connections = {
-  take(origin: string): Connection
+export type Connections<Connection> = {
+  /** One that is kept, or else a new one. */
+  take(key: string, open: () => Connection): Connection
+  add(connection: Connection): void
+  /** Its message is decided; the rest of the answer is being read. */
+  linger(connection: Connection): void
   /** Reusable: its last answer was read to the end. */
   giveBack(connection: Connection): void
+  /** Its socket is gone: nothing to keep if it carries no request. */
+  gone(connection: Connection): void
   destroy(connection: Connection): void
-  /** Connections in use, those included that only read the rest of an answer. */
-  busy(): number
-  close(): Promise<void>
+  count(): { readonly busy: number; readonly lingering: number; readonly idle: number }
+  /** Forgets all, which the caller then destroys. */
+  clear(): readonly Connection[]
 }
 
-type Options = {
-  /** Idle connections kept in all; beyond it the one idle longest is closed. */
+type Options<Connection> = {
+  /** Idle connections kept in all, and of one key; beyond it the one idle longest goes. */
   readonly idleMax: number
-  readonly keepAliveMs: number
-  readonly connect: Client.Options['connect']
+  readonly idlePerKeyMax: number
+  /** Connections that only read the rest of an answer; beyond it the oldest goes. */
+  readonly lingerMax: number
+  readonly destroy: (connection: Connection) => void
 }
 
-export const openConnections = (options: Options): Connections => {
+export const openConnections = <Connection extends { readonly key: string }>(
+  options: Options<Connection>,
+): Connections<Connection> => {
   const idle = new Map<string, Connection[]>()
   const busy = new Set<Connection>()
+  const lingering = new Set<Connection>()
   let idleCount = 0
-  const drop = (connection: Connection) => {
+  const removeIdle = (kept: Connection[], connection: Connection) => {
+    const at = kept.lastIndexOf(connection)
+    if (at < 0) return false
+    kept.splice(at, 1)
+    if (kept.length === 0) idle.delete(connection.key)
+    idleCount -= 1
+    return true
+  }
+  const destroy = (connection: Connection) => {
     busy.delete(connection)
-    connection.client.destroy().catch(() => undefined)
+    lingering.delete(connection)
+    options.destroy(connection)
+  }
+  const closeOldest = () => {
+    // The key longest without a return stands first.
+    for (const kept of idle.values()) {
+      const [oldest] = kept
+      if (oldest && removeIdle(kept, oldest)) return options.destroy(oldest)
+    }
   }
   return {
-    take: (origin) => {
-      const kept = idle.get(origin)
-      const reused = kept?.pop()
-      if (reused) idleCount -= 1
-      if (kept?.length === 0) idle.delete(origin)
-      const connection = reused ?? open(origin, options)
+    take: (key, open) => {
+      const kept = idle.get(key)
+      const connection = kept?.pop() ?? open()
+      if (kept) idleCount -= 1
+      if (kept?.length === 0) idle.delete(key)
       busy.add(connection)
       return connection
     },
+    add: (connection) => {
+      busy.add(connection)
+    },
+    linger: (connection) => {
+      lingering.add(connection)
+      if (lingering.size <= options.lingerMax) return
+      for (const oldest of lingering) return destroy(oldest)
+    },
     giveBack: (connection) => {
-      busy.delete(connection)
-      const kept = idle.get(connection.origin)
+      lingering.delete(connection)
+      if (!busy.delete(connection)) return
+      const kept = idle.get(connection.key)
       if (kept) kept.push(connection)
-      else idle.set(connection.origin, [connection])
+      else idle.set(connection.key, [connection])
       idleCount += 1
-      if (idleCount > options.idleMax) idleCount -= closeOldest(idle, drop)
+      const [oldest] = kept ?? []
+      if (kept && oldest && kept.length > options.idlePerKeyMax && removeIdle(kept, oldest))
+        options.destroy(oldest)
+      if (idleCount > options.idleMax) closeOldest()
     },
-    destroy: drop,
-    busy: () => busy.size,
-    close: async () => {
+    gone: (connection) => {
+      const kept = idle.get(connection.key)
+      if (kept && removeIdle(kept, connection)) options.destroy(connection)
+    },
+    destroy,
+    count: () => ({
+      busy: busy.size - lingering.size,
+      lingering: lingering.size,
+      idle: idleCount,
+    }),
+    clear: () => {
       const all = [...busy, ...[...idle.values()].flat()]
-      idle.clear()
-      busy.clear()
+      for (const set of [idle, busy, lingering]) set.clear()
       idleCount = 0
-      await Promise.all(all.map(({ client }) => client.destroy()))
+      return all
     },
   }
-}
-
-const open = (origin: string, options: Options): Connection => {
-  const client = new Client(origin, {
-    pipelining: 1,
-    allowH2: false,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    keepAliveTimeout: options.keepAliveMs,
-    keepAliveMaxTimeout: 60_000,
-    ...(options.connect ? { connect: options.connect } : {}),
-  })
-  const connection = { client, origin, fresh: true }
-  client.on('connect', () => {
-    connection.fresh = true
-  })
-  return connection
-}
-
-/** The origin longest without a return stands first in the map. */
-const closeOldest = (
-  idle: Map<string, Connection[]>,
-  drop: (connection: Connection) => void,
-): number => {
-  for (const [origin, kept] of idle) {
-    const oldest = kept.shift()
-    if (kept.length === 0) idle.delete(origin)
-    if (oldest) drop(oldest)
-    return oldest ? 1 : 0
-  }
-  return 0
 }

@@ -10,7 +10,7 @@ import { incompatible, type Registry } from './registry.ts'
 export type Codecs = { readonly call: Codec<Message>; readonly outbound: Codec<Outbound> }
 
 type Options = {
-  /** Without one, values carry the id 0: the schema of the release that wrote them. */
+  /** Without one, values carry an id of ours that says which version they are: 0 and below. */
   readonly registry?: Registry | undefined
   /** Put before every topic in the names of subjects, as it is in the names of topics. */
   readonly prefix?: string | undefined
@@ -19,22 +19,40 @@ type Options = {
 /** Schema versions met in one process: each release adds at most one to a topic. */
 const writersMax = 1_000
 const headerBytes = 5
-const noRegistryId = 0
+
+/** Version 1 is 0, version 2 is −1, and so on: ids no registry gives, which every process knows. */
+const ownId = (version: number): number => 1 - version
 
 export const openCodecs = async ({ registry, prefix = '' }: Options): Promise<Codecs> => {
-  const open = async <T>(name: string, topics: readonly Topic[]): Promise<Codec<T>> => {
-    const schema = await readFile(new URL(`../../schemas/${name}.avsc`, import.meta.url), 'utf8')
+  const open = async <T>({ name, version, topics }: Kind): Promise<Codec<T>> => {
+    const schema = await schemaOf(name)
     const type = typeOf(schema)
     const subjects = topics.map((topic) => `${prefix}${topic}-value`)
     const ids = registry ? await register({ registry, schema, type, subjects }) : []
-    return codec<T>({ type, ids: [ids[0] ?? noRegistryId, ...ids, noRegistryId], registry })
+    const writers = new Map<number, Resolver | null>()
+    for (let earlier = 1; earlier < version; earlier += 1) {
+      const writer = typeOf(await schemaOf(`${name}.${earlier}`))
+      writers.set(ownId(earlier), type.createResolver(writer))
+    }
+    for (const id of [...ids, ownId(version)]) writers.set(id, null)
+    return codec<T>({ type, id: ids[0] ?? ownId(version), writers, registry })
   }
   const [call, outbound] = await Promise.all([
-    open<Message>('call', ['calls', 'calls.import']),
-    open<Outbound>('outbound', ['outbound']),
+    open<Message>({ name: 'call', version: 2, topics: ['calls', 'calls.import'] }),
+    open<Outbound>({ name: 'outbound', version: 1, topics: ['outbound'] }),
   ])
   return { call, outbound }
 }
+
+type Kind = {
+  /** Of the file in `schemas`; the versions before it are called `call.1`, `call.2` and so on. */
+  readonly name: string
+  readonly version: number
+  readonly topics: readonly Topic[]
+}
+
+const schemaOf = (name: string): Promise<string> =>
+  readFile(new URL(`../../schemas/${name}.avsc`, import.meta.url), 'utf8')
 
 /** Times stay plain numbers: no logical types. */
 const typeOf = (schema: string): Type =>
@@ -78,13 +96,14 @@ type Resolver = ReturnType<Type['createResolver']>
 
 type CodecDeps = {
   readonly type: Type
-  /** Ids of the schema itself; the first is written. */
-  readonly ids: readonly number[]
+  /** Of the schema itself: what is written. */
+  readonly id: number
+  /** By id, `null` where it is the schema itself; those of a registry join it as they are met. */
+  readonly writers: Map<number, Resolver | null>
   readonly registry: Registry | undefined
 }
 
-const codec = <T>({ type, ids, registry }: CodecDeps): Codec<T> => {
-  const writers = new Map<number, Resolver | null>(ids.map((id) => [id, null]))
+const codec = <T>({ type, id, writers, registry }: CodecDeps): Codec<T> => {
   const one = (value: Uint8Array): T => {
     const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
     const resolver = writers.get(idOf(bytes))
@@ -94,20 +113,21 @@ const codec = <T>({ type, ids, registry }: CodecDeps): Codec<T> => {
     return record as T
   }
   const find = async (missing: ReadonlySet<number>) => {
-    for (const id of missing) {
-      if (registry === undefined) throw unknown(id)
-      const writer = typeOf(await registry.schema(id))
-      if (writers.size >= writersMax) throw unknown(id)
-      writers.set(id, type.createResolver(writer))
+    for (const strange of missing) {
+      if (strange < 0) throw newer(strange)
+      if (registry === undefined) throw unknown(strange)
+      const writer = typeOf(await registry.schema(strange))
+      if (writers.size >= writersMax) throw unknown(strange)
+      writers.set(strange, type.createResolver(writer))
     }
   }
   return {
-    encode: encoder<T>(type, ids[0] ?? noRegistryId),
+    encode: encoder<T>(type, id),
     decode: (values) => {
       const missing = new Set<number>()
       for (const value of values) {
-        const id = idOf(value)
-        if (!writers.has(id)) missing.add(id)
+        const writer = idOf(value)
+        if (!writers.has(writer)) missing.add(writer)
       }
       if (missing.size === 0) return values.map(one)
       return find(missing).then(() => values.map(one))
@@ -145,6 +165,13 @@ const idOf = (value: Uint8Array): number => {
 
 const malformed = (why: string): Fault =>
   new Fault('schema_unknown', `a log value is not Avro in Confluent framing: ${why}`)
+
+const newer = (id: number): Fault =>
+  new Fault(
+    'schema_unknown',
+    `a log value is of schema version ${1 - id}, which a newer release wrote: ` +
+      'upgrade this process, and readers before writers',
+  )
 
 const unknown = (id: number): Fault =>
   new Fault(

@@ -1,6 +1,7 @@
 // Tells the other processes that this one lives and which configuration it has taken up.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
+import { repeat } from '../repeat.ts'
 import type { Clock, Running } from '../running.ts'
 import type { Sql } from './sql.ts'
 
@@ -26,16 +27,12 @@ export const startHeartbeat = async (deps: Deps): Promise<Running> => {
   const id = randomUUID()
   const startedAt = deps.clock()
   await beat(deps, { id, startedAt, expireAfterMs: limits.expireAfterMs })
-  let inHand: Promise<void> = Promise.resolve()
-  const timer = setInterval(() => {
-    inHand = inHand
-      .then(() => beat(deps, { id, startedAt, expireAfterMs: limits.expireAfterMs }))
-      .catch(deps.onError)
-  }, limits.beatEveryMs)
+  const beating = repeat(limits.beatEveryMs, () =>
+    beat(deps, { id, startedAt, expireAfterMs: limits.expireAfterMs }).catch(deps.onError),
+  )
   const { promise: done, resolve } = Promise.withResolvers<void>()
   const end = async () => {
-    clearInterval(timer)
-    await inHand
+    await beating.stop()
     await deps.sql.query('delete from process where id = $1', [id]).catch(deps.onError)
     resolve()
   }

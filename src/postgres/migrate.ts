@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { Fault } from '../fault.ts'
-import type { Connection, Pool } from './sql.ts'
+import type { Connection, Pool, Sql } from './sql.ts'
 
 type Migration = { readonly number: number; readonly name: string; readonly sql: string }
 
@@ -32,6 +32,22 @@ export const migrate = async (pool: Pool): Promise<readonly string[]> => {
     }
     return missing.map(({ name }) => name)
   })
+}
+
+export type Standing = { readonly missing: readonly string[]; readonly unknown: readonly string[] }
+
+/** What a start would apply, and what a newer version has applied; changes nothing. */
+export const compareMigrations = async (sql: Sql): Promise<Standing> => {
+  const migrations = await readMigrations()
+  const { rows } = await sql.query<{ number: number; name: string }>(
+    'select number, name from migration order by number',
+  )
+  const known = new Set(migrations.map(({ number }) => number))
+  const done = new Set(rows.map(({ number }) => number))
+  return {
+    missing: migrations.filter(({ number }) => !done.has(number)).map(({ name }) => name),
+    unknown: rows.filter(({ number }) => !known.has(number)).map(({ name }) => name),
+  }
 }
 
 const readMigrations = async (): Promise<readonly Migration[]> => {

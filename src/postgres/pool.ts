@@ -15,6 +15,8 @@ type Options = {
 
 const int8 = 20
 
+const idleInTransactionMs = 60_000
+
 const types = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
     oid === int8 ? BigInt : pg.types.getTypeParser(oid, format),
@@ -26,6 +28,11 @@ export const openPool = (options: Options): Pool => {
     ...settings,
     max: options.connectionsMax,
     connectionTimeoutMillis: 10_000,
+    // A process that stops in the middle of a transaction must not hold back vacuum and everybody's locks.
+    idle_in_transaction_session_timeout: idleInTransactionMs,
+    // A server that vanished without a word is found out.
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
   })
   const onError = options.onError ?? (() => undefined)
   pool.on('error', onError)

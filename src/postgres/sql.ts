@@ -45,3 +45,14 @@ export const isReplayable = (error: unknown): boolean => {
   const state = sqlState(error)
   return state === '40P01' || state === '40001'
 }
+
+/** Does a transaction again that Postgres asked to be done again, so many times at the most. */
+export const replayed = async <R>(replaysMax: number, work: () => Promise<R>): Promise<R> => {
+  for (let replays = 0; ; replays += 1) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!isReplayable(error) || replays >= replaysMax) throw error
+    }
+  }
+}

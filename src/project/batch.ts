@@ -10,14 +10,17 @@ import {
   saveUsers,
 } from '../audience/store.ts'
 import type { Identity } from '../domain/identity.ts'
+import type { SipKey } from '../domain/siphash.ts'
 import { saveVerdicts, type Verdict } from '../duplicate/duplicates.ts'
 import { Fault } from '../fault.ts'
 import { movePositions } from '../postgres/position.ts'
 import type { Connection, Pool, Sql } from '../postgres/sql.ts'
 import type { BoundedMap } from './bounded-map.ts'
 import { type Call, identitiesOf, readCall } from './call.ts'
+import { saveDeletions } from './deletion-store.ts'
 import { type Folded, foldBatch, type Placed } from './fold.ts'
 import type { Lane, Piece } from './lanes.ts'
+import { type Metered, meterBatch, type StoredSightings, sightingLook } from './meter.ts'
 import { pauser } from './pauser.ts'
 import {
   addIdentities,
@@ -27,6 +30,7 @@ import {
   lockPositions,
   saveMerges,
 } from './store.ts'
+import { saveMetered } from './usage-store.ts'
 
 /** What the projector keeps between batches. */
 export type Desk = {
@@ -37,6 +41,8 @@ export type Desk = {
   /** From a user merged away to the one it became. */
   readonly merged: BoundedMap<number, number>
   readonly keys: ReturnType<typeof keySupply>
+  readonly sightings: StoredSightings
+  readonly usageKey: SipKey
   readonly yieldMs: number
   plan: Plan
   /** The highest receivedAt folded by this process, epoch ms. */
@@ -65,11 +71,12 @@ export const prepareBatch = async (
   const pause = pauser(prepareYieldMs)
   const asked = new Map<string, Identity>()
   const calls: Call[][] = []
+  const look = sightingLook(desk.sightings)
   for (const piece of pieces) {
     const read: Call[] = []
     calls.push(read)
     for (const { message } of piece.calls) {
-      const call = readCall(message, plan)
+      const call = readCall(message, plan, look(message))
       read.push(call)
       for (const identity of identitiesOf(call.who)) asked.set(identity.text, identity)
       if (pause.due()) await pause.take()
@@ -153,11 +160,12 @@ export type Verdicts = ReadonlyMap<Lane, Verdict>
 export type Written = Folded & {
   readonly at: number
   readonly locked: ReadonlyMap<number, UserState>
+  readonly metered: Metered
 }
 
 type Batch = { readonly prepared: Prepared; readonly verdicts: Verdicts; readonly moves: Moves }
 
-/** One transaction: positions, users, memberships and duplicates, or none of it. */
+/** One transaction: positions, users, memberships, usage and duplicates, or none of it. */
 export const writeBatch = (desk: Desk, batch: Batch): Promise<Written> =>
   desk.pool.transaction(async (tx) => {
     const { prepared, verdicts, moves } = batch
@@ -169,8 +177,9 @@ export const writeBatch = (desk: Desk, batch: Batch): Promise<Written> =>
     const locked = await lockKnown(tx, desk, known)
     await desk.keys.stock(prepared.asked.size)
     const at = Math.max(desk.folded, ...[...moves.values()].map(({ folded }) => folded))
+    const calls = placed(prepared, verdicts)
     const folded = await foldBatch({
-      calls: placed(prepared, verdicts),
+      calls,
       plan: prepared.plan,
       at,
       known,
@@ -183,8 +192,15 @@ export const writeBatch = (desk: Desk, batch: Batch): Promise<Written> =>
     if (!(await addIdentities(tx, folded.identities))) throw unwind({ type: 'stale', plan: null })
     await saveMerges(tx, folded)
     await saveFlips(tx, { flips: folded.flips, at: new Date(at) })
-    return { ...folded, at, locked }
+    await saveDeletions(tx, calls)
+    const metered = meterBatch(calls, { key: desk.usageKey })
+    await saveMetered(tx, metered, writerOf(moves))
+    return { ...folded, at, locked, metered }
   })
+
+/** The first partition locked: whoever else meters has locked others, and so writes other rows. */
+const writerOf = (moves: Moves): string =>
+  [...moves.keys()].map(({ lease }) => `${lease.topic}/${lease.partition}`).sort()[0] as string
 
 const takePositions = async (tx: Connection, moves: Moves): Promise<void> => {
   const lanes = [...moves.keys()]
@@ -256,10 +272,10 @@ const placed = ({ pieces, calls }: Prepared, verdicts: Verdicts): readonly Place
     judged.set(lane, start + received.length)
     const duplicate = verdicts.get(lane)?.duplicate ?? []
     const { topic, partition } = lane.lease
-    return received.flatMap(({ offset }, at) =>
+    return received.flatMap(({ offset, message }, at) =>
       duplicate[start + at] === true
         ? []
-        : [{ call: calls[piece]?.[at] as Call, topic, partition, offset }],
+        : [{ call: calls[piece]?.[at] as Call, message, topic, partition, offset }],
     )
   })
 }

@@ -1,6 +1,7 @@
 // The projector's loop: gathers calls of all partitions into one transaction after another.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import type { Debugger } from '../debugger/debugger.ts'
 import type { Lease } from '../log/log.ts'
 import { isReplayable } from '../postgres/sql.ts'
 import {
@@ -14,8 +15,10 @@ import {
   type Written,
   writeBatch,
 } from './batch.ts'
+import { tellDuplicates } from './duplicate-calls.ts'
 import type { Lane, LaneQueue, Piece } from './lanes.ts'
 import type { ProjectLimits } from './limits.ts'
+import { rememberSightings } from './meter.ts'
 import { isOutage } from './outage.ts'
 import type { Turns } from './turns.ts'
 
@@ -25,6 +28,7 @@ export type BatchDeps = {
   readonly turns: Turns
   readonly limits: ProjectLimits
   readonly logger: Logger
+  readonly debugger: Debugger
   readonly fenced: (lease: Lease) => void
 }
 
@@ -80,6 +84,7 @@ const settle = async (
       const verdicts = await judge(pieces)
       const written = await write(deps, { prepared, verdicts, moves })
       remember(deps, { moves, verdicts, written })
+      tellDuplicates(deps.debugger, pieces, verdicts)
       if (written !== null) logBatch(deps, { pieces, verdicts, written, began, tries })
       return
     } catch (error) {
@@ -175,6 +180,7 @@ const remember = ({ desk }: BatchDeps, { moves, verdicts, written }: Settled): v
   for (const user of written.users) desk.users.set(user.key, user)
   for (const { user, into } of written.vanished) desk.merged.set(user.key, into)
   for (const { text, key } of written.identities) desk.identities.set(text, key)
+  rememberSightings(desk.sightings, written.metered)
 }
 
 type Line = {

@@ -5,6 +5,7 @@ import { admits } from '../domain/condition/evaluate.ts'
 import { effectiveTime } from '../domain/condition/window.ts'
 import { type Identity, type Who, whoOf } from '../domain/identity.ts'
 import type { JsonObject, Message } from '../domain/message.ts'
+import type { Sighted } from './meter.ts'
 
 export type Call = {
   readonly who: Who
@@ -14,6 +15,8 @@ export type Call = {
   readonly messageId: string
   readonly leaves: readonly PlannedLeaf[]
   readonly traits: JsonObject | null
+  /** Ids it may be the first to show in their month. */
+  readonly sighted: readonly Sighted[]
 }
 
 type Body = { readonly properties?: JsonObject; readonly traits?: JsonObject }
@@ -21,7 +24,8 @@ type Body = { readonly properties?: JsonObject; readonly traits?: JsonObject }
 const nothing: readonly PlannedLeaf[] = []
 
 /** Parses the body only when a leaf filters this event, or when it may write traits. */
-export const readCall = (message: Message, plan: Plan): Call => {
+export const readCall = (message: Message, plan: Plan, sighted: readonly Sighted[]): Call => {
+  if (message.filtered !== null) return unfolded(message, sighted)
   const leaves = leavesOf(message, plan)
   const traits = message.type === 'identify' ? (bodyOf(message).traits ?? null) : null
   return {
@@ -32,11 +36,25 @@ export const readCall = (message: Message, plan: Plan): Call => {
     messageId: message.messageId,
     leaves,
     traits: traits !== null && Object.keys(traits).length > 0 ? traits : null,
+    sighted,
   }
 }
 
+/** A call that was filtered at its source stands in the log for usage alone. */
+const unfolded = (message: Message, sighted: readonly Sighted[]): Call => ({
+  who: { type: 'nobody' },
+  workspaceId: message.workspaceId,
+  te: message.receivedAt,
+  receivedAt: message.receivedAt,
+  messageId: message.messageId,
+  leaves: nothing,
+  traits: null,
+  sighted,
+})
+
 export const leavesOf = (message: Message, plan: Plan): readonly PlannedLeaf[] => {
-  if (message.type !== 'track' || message.event === null) return nothing
+  if (message.type !== 'track' || message.event === null || message.filtered !== null)
+    return nothing
   const leaves = plan.workspaces.get(message.workspaceId)?.leaves.get(message.event)
   if (leaves === undefined || leaves.every(({ where }) => where === null)) return leaves ?? nothing
   const { properties } = bodyOf(message)

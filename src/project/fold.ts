@@ -4,6 +4,7 @@ import { keepOf, type Plan, type PlannedAudience } from '../audience/plan.ts'
 import { setSummary, setTraits, summaryOf, traitsOf, type UserState } from '../audience/state.ts'
 import { emptyCount, foldCount } from '../domain/condition/summary.ts'
 import { bucketOf } from '../domain/condition/window.ts'
+import type { Message } from '../domain/message.ts'
 import { writeTraits } from '../domain/traits.ts'
 import type { Call } from './call.ts'
 import { pauser } from './pauser.ts'
@@ -11,6 +12,7 @@ import { type AddedIdentity, type Merge, openPeople, type Touched } from './peop
 
 export type Placed = {
   readonly call: Call
+  readonly message: Message
   readonly topic: string
   readonly partition: number
   readonly offset: bigint

@@ -13,7 +13,7 @@ import {
   type Verdict,
 } from '../duplicate/duplicates.ts'
 import type { Codec, Source } from '../log/log.ts'
-import { type Connection, isReplayable, type Pool } from '../postgres/sql.ts'
+import { type Connection, type Pool, replayed } from '../postgres/sql.ts'
 import {
   type Build,
   type Fence,
@@ -95,17 +95,11 @@ const foldChunk = async (deps: HistoryDeps, chunk: Chunk): Promise<Fence> => {
     receivedAt,
   }))
   const verdict = await chunk.duplicates.judge(entries)
-  for (let tries = 0; ; tries++) {
-    const done = await deps
-      .turns(() => deps.pool.transaction((tx) => writeChunk(tx, chunk, verdict)))
-      .catch((error: unknown) => {
-        if (!isReplayable(error) || tries >= deps.limits.replaysMax) throw error
-        return 'again' as const
-      })
-    if (done === 'again') continue
-    verdict.accept()
-    return { ...chunk.fence, next: chunk.next }
-  }
+  await replayed(deps.limits.replaysMax, () =>
+    deps.turns(() => deps.pool.transaction((tx) => writeChunk(tx, chunk, verdict))),
+  )
+  verdict.accept()
+  return { ...chunk.fence, next: chunk.next }
 }
 
 const writeChunk = async (tx: Connection, chunk: Chunk, verdict: Verdict): Promise<void> => {

@@ -11,6 +11,8 @@ export type ProjectLimits = {
   readonly fetchBytesMax: number
   readonly userCacheBytesMax: number
   readonly identityCacheBytesMax: number
+  /** Of ids known to be metered for their month. */
+  readonly sightingCacheBytesMax: number
   /** Of message digests remembered for one partition. */
   readonly duplicateBytesMax: number
   /** Folding gives way to the event loop after this many milliseconds. */
@@ -27,6 +29,8 @@ export type ProjectLimits = {
   readonly evaluateUsersMax: number
   /** Between two looks for audiences to build, in milliseconds. */
   readonly buildPollMs: number
+  /** Between two looks for ids to fold into pages, in milliseconds. */
+  readonly usageFoldMs: number
 }
 
 const mebibyte = 1_048_576
@@ -38,6 +42,7 @@ export const projectLimits: ProjectLimits = {
   fetchBytesMax: 16 * mebibyte,
   userCacheBytesMax: 64 * mebibyte,
   identityCacheBytesMax: 32 * mebibyte,
+  sightingCacheBytesMax: 16 * mebibyte,
   duplicateBytesMax: 4 * mebibyte,
   yieldMs: 5,
   replaysMax: 1_000,
@@ -46,4 +51,5 @@ export const projectLimits: ProjectLimits = {
   historyCallsMax: 2_000,
   evaluateUsersMax: 1_000,
   buildPollMs: 250,
+  usageFoldMs: 10_000,
 }

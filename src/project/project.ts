@@ -2,6 +2,7 @@
 import type { Logger } from 'pino'
 import { loadPlan } from '../audience/plan.ts'
 import type { UserState } from '../audience/state.ts'
+import { type Debugger, unwatched } from '../debugger/debugger.ts'
 import type { Live } from '../domain/configuration.ts'
 import type { Message } from '../domain/message.ts'
 import type { Codec, Source } from '../log/log.ts'
@@ -17,6 +18,8 @@ import { type Lane, laneQueue } from './lanes.ts'
 import { type ProjectLimits, projectLimits } from './limits.ts'
 import { keySupply } from './store.ts'
 import { turns } from './turns.ts'
+import { foldUsageForever } from './usage-fold.ts'
+import { loadUsageKey } from './usage-store.ts'
 
 export { projectLimits } from './limits.ts'
 
@@ -27,6 +30,8 @@ type ProjectDeps = {
   readonly live: Live
   readonly clock: Clock
   readonly logger: Logger
+  /** Told of duplicates; nobody watches when absent. */
+  readonly debugger?: Debugger
   readonly limits?: Partial<ProjectLimits>
 }
 
@@ -64,9 +69,15 @@ const serve = async (deps: ProjectDeps, stopping: AbortController): Promise<void
     source.join(group, (lease) => gainLane(laneDeps, lanes, lease)),
   )
   const work = [
-    projectBatches({ desk, queue, turns: shared.turns, limits, logger, fenced: membership.fenced }),
+    projectBatches({
+      ...{ desk, queue, limits, logger },
+      debugger: deps.debugger ?? unwatched,
+      turns: shared.turns,
+      fenced: membership.fenced,
+    }),
     membership.done,
     runBuilds(shared),
+    foldUsageForever(shared, signal),
   ]
   // Whatever ends first, by itself or because it was asked to, ends the rest.
   const ended = Promise.race([
@@ -82,7 +93,7 @@ const serve = async (deps: ProjectDeps, stopping: AbortController): Promise<void
   )
   stopping.abort()
   queue.close()
-  await Promise.allSettled([work[0], work[2]])
+  await Promise.allSettled([work[0], work[2], work[3]])
   const results = await Promise.allSettled([membership.stop(), ...work])
   if (failure !== null) throw failure.error
   const failed = results.find((result) => result.status === 'rejected')
@@ -104,6 +115,11 @@ const openDesk = async (pool: Pool, limits: ProjectLimits): Promise<Desk> => ({
     bytesOf: () => entryBytes,
   }),
   keys: keySupply(pool),
+  sightings: boundedMap<string, number>({
+    bytesMax: limits.sightingCacheBytesMax,
+    bytesOf: (text) => entryBytes + text.length * 2,
+  }),
+  usageKey: await loadUsageKey(pool),
   yieldMs: limits.yieldMs,
   plan: await loadPlan(pool),
   folded: 0,

@@ -1,7 +1,8 @@
 // The coordinator: decides which runs there are to do, from requests, schedules and interrupted runs.
+
+import type { Bell } from '../bell.ts'
 import type { Configuration } from '../domain/configuration.ts'
 import { type Candidate, isDue, nextSyncAt } from '../domain/schedule.ts'
-import type { Bell } from './bell.ts'
 import type { Run, RunAudience } from './chunk.ts'
 import type { Relay } from './relay.ts'
 import { syncRun } from './run.ts'

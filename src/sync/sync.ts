@@ -1,9 +1,9 @@
 // The sync stage: of all processes that run it one leads, and syncs audiences into topic `outbound`.
 import { sweepDue } from '../audience/sweep.ts'
+import { type Bell, hangBell } from '../bell.ts'
 import { Fault } from '../fault.ts'
 import { type Connection, sqlState } from '../postgres/sql.ts'
 import type { Running } from '../running.ts'
-import { type Bell, hangBell } from './bell.ts'
 import { coordinate } from './coordinator.ts'
 import { syncLimits } from './limits.ts'
 import { openRelay, takeOver } from './relay.ts'

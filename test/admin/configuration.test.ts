@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { hashOf } from '../../src/control/credential.ts'
+import {
+  defaultDestinationSettings,
+  defaultSourceSettings,
+  defaultWebhook,
+} from '../../src/domain/configuration.ts'
 import { startTestAdmin } from './start.ts'
 
 const hook = { url: 'http://127.0.0.1:9/hook', headers: { 'X-Team': 'growth' } }
@@ -20,6 +25,7 @@ describe('configuring over the admin API', async () => {
       writeKey: expect.stringMatching(/^wk_/),
       secretKey: expect.stringMatching(/^sk_/),
       enabled: true,
+      ...defaultSourceSettings,
     })
     const { id, secretKey, ...shown } = made.body
     const path = `/admin/v1/sources/${id}`
@@ -58,14 +64,20 @@ describe('configuring over the admin API', async () => {
       signed: true,
       historical: true,
       historicalAfter: '1d',
-      webhooks: [hook],
+      filters: [],
+      ...defaultDestinationSettings,
+      nextSecretAt: null,
+      webhooks: [{ ...defaultWebhook, url: hook.url, headers: { 'X-Team': '(hidden)' } }],
     })
     const path = `/admin/v1/destinations/${made.body.id}`
     const changed = await admin('PATCH', path, { historicalAfter: '36h', enabled: false })
     expect(changed.body).toEqual({ ...made.body, historicalAfter: '1d12h', enabled: false })
-    const unsigned = await admin('PATCH', path, { sharedSecret: null, webhooks: [hook, hook] })
-    expect(unsigned.body).toMatchObject({ signed: false, webhooks: [hook, hook] })
-    expect((await viewer('GET', path)).body.webhooks[0].headers).toEqual({ 'X-Team': '(hidden)' })
+    const other = { url: 'http://127.0.0.1:9/other' }
+    const unsigned = await admin('PATCH', path, { sharedSecret: null, webhooks: [hook, other] })
+    const urls = [{ url: hook.url }, { url: other.url }]
+    expect(unsigned.body).toMatchObject({ signed: false, webhooks: urls })
+    for (const client of [admin, viewer])
+      expect((await client('GET', path)).body.webhooks[0].headers).toEqual({ 'X-Team': '(hidden)' })
     await admin('DELETE', `/admin/v1/sources/${source.id}`)
     expect((await admin('GET', path)).body.sourceIds).toEqual([])
     expect((await admin('DELETE', path)).status).toBe(204)

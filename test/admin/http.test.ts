@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { stringify } from 'yaml'
+import { attemptSpan, ensureSpans, spanOf } from '../../src/deliver/spans.ts'
 import { openPool } from '../../src/postgres/pool.ts'
+import { gainPosition } from '../../src/postgres/position.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { startTestAdmin } from './start.ts'
 
@@ -111,6 +113,8 @@ describe('the admin API over HTTP', async () => {
 
   test('deliveries of a destination are counted and its newest attempts listed', async () => {
     const [{ id }] = (await admin('GET', '/admin/v1/destinations')).body.destinations
+    const today = spanOf(attemptSpan, Date.now())
+    await ensureSpans(pool, attemptSpan, [today - 1, today])
     const insert = (minutesAgo: number, destinationId: number) =>
       pool.query(
         `insert into attempt (started_at, topic, partition, log_offset, destination_id, message_id,
@@ -127,6 +131,7 @@ describe('the admin API over HTTP', async () => {
        values ('calls', 0, 1, $1, 0, 'm', 'track', 'temporary', $2)`,
       [id, new Date()],
     )
+    await gainPosition(pool, { reader: 'deliver', topic: 'calls', partition: 0 })
     const path = `/admin/v1/destinations/${id}`
     expect((await admin('GET', `${path}/deliveries`)).body).toEqual({ parked: 1, dead: 0 })
     const { attempts } = (await admin('GET', `${path}/attempts?hours=1`)).body

@@ -9,7 +9,9 @@ const [sources, destinations, audiences] = ['sources', 'destinations', 'audience
 ) as [string, string, string]
 
 describe('what the admin API refuses', async () => {
-  const { admin, pool } = await startTestAdmin({ allowPrivateDestinations: false })
+  const { admin, pool } = await startTestAdmin({
+    addresses: { allowPrivate: false, allowed: [] },
+  })
   await admin('POST', '/admin/v1/workspaces', { name: 'shop' })
   await admin('POST', sources, { name: 'taken', class: 'web', writeKey: 'wk_t', secretKey: 'sk_t' })
   await admin('POST', destinations, { name: 'Taken', webhooks: [hook] })

@@ -5,9 +5,11 @@ import { startAdmin } from '../../src/admin/admin.ts'
 import type { AdminDeps, SyncRun } from '../../src/admin/deps.ts'
 import { openLive } from '../../src/control/live.ts'
 import { insertToken } from '../../src/control/token.ts'
+import { searchAttempts } from '../../src/deliver/attempt-store.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
 import type { Running } from '../../src/running.ts'
 import { findSyncRun, requestSync } from '../../src/sync/request.ts'
+import { aKeyring } from '../support/configuration.ts'
 import { cloneDatabase } from '../support/database.ts'
 
 export type Answered = {
@@ -56,7 +58,7 @@ export const startTestAdmin = async (over: Partial<AdminDeps> = {}): Promise<Sta
   const lines: string[] = []
   const logger = pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) })
   const clock = () => new Date()
-  const live = await openLive({ pool, logger, clock })
+  const live = await openLive({ pool, logger, clock, keyring: aKeyring })
   const running = await startAdmin({
     pool,
     live,
@@ -64,9 +66,11 @@ export const startTestAdmin = async (over: Partial<AdminDeps> = {}): Promise<Sta
     logger,
     host: '127.0.0.1',
     port: 0,
-    allowPrivateDestinations: true,
+    addresses: { allowPrivate: true, allowed: [] },
+    keyring: aKeyring,
     requestSync,
     findSyncRun,
+    searchAttempts,
     ...over,
   })
   afterAll(async () => {

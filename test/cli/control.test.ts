@@ -2,10 +2,11 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { stringify } from 'yaml'
-import { runCli } from '../../src/cli/cli.ts'
 import { endRun, startTestAdmin } from '../admin/start.ts'
+import { cliAgainst } from '../support/run-cli.ts'
 import { until } from '../support/until.ts'
 
 const where = { event: { name: 'Order Completed' }, count: { op: 'gte', value: 2 } }
@@ -27,21 +28,7 @@ describe('the commands that configure a running Millrace', async () => {
   })
   afterAll(() => rm(directory, { recursive: true }))
 
-  const run = async (args: readonly string[], env: Record<string, string> = {}) => {
-    const [out, err]: [string[], string[]] = [[], []]
-    const terminal = {
-      out: (line: string) => void out.push(line),
-      err: (line: string) => void err.push(line),
-      isTTY: false,
-    }
-    const own = {
-      MILLRACE_DATABASE_URL: databaseUrl,
-      MILLRACE_ADMIN_PORT: new URL(url).port,
-      MILLRACE_ADMIN_TOKEN: 'given-admin-token',
-    }
-    const code = await runCli({ args, env: { ...own, ...env }, terminal })
-    return { code, out: out.join('\n'), err: err.join('\n') }
-  }
+  const run = cliAgainst({ databaseUrl, url })
   const write = async (name: string, content: string) => {
     const path = join(directory, name)
     await writeFile(path, content)
@@ -102,8 +89,8 @@ describe('the commands that configure a running Millrace', async () => {
       historical: false,
       sourceIds: sources.map(({ id }: { id: number }) => id),
       webhooks: [
-        { url: 'http://127.0.0.1:9/a', headers: { 'X-Team': 'growth' } },
-        { url: 'http://127.0.0.1:9/b', headers: { 'X-Team': 'growth' } },
+        { url: 'http://127.0.0.1:9/a', headers: { 'X-Team': '(hidden)' } },
+        { url: 'http://127.0.0.1:9/b', headers: { 'X-Team': '(hidden)' } },
       ],
     })
     expect((await run(['destination', 'list'])).out).toMatch(/CRM +yes +yes +web,app +http/)
@@ -113,6 +100,157 @@ describe('the commands that configure a running Millrace', async () => {
     })
     const unknown = ['destination', 'add', 'X', '--webhook', 'http://a.test', '--source', 'nope']
     expect((await run(unknown)).err).toBe('there is no source named "nope"')
+  })
+
+  test('a source is set from options and files, shown, and a setting taken back', async () => {
+    const plan = { mode: 'report', events: { 'Order Completed': { required: ['Order Total'] } } }
+    const path = await write('plan.yaml', stringify(plan))
+    const set = (...options: string[]) => run(['source', 'set', 'app', ...options])
+    const done = await set(
+      ...['--ip-policy', 'truncate', '--trust-client-ip', 'yes', '--tracking-plan', path],
+      ...['--allowed-origin', 'https://a.test', '--allowed-origin', 'http://b.test:81'],
+      ...['--call-bytes', '65536', '--calls-per-second', '50', '--enabled', 'no'],
+    )
+    expect(done).toMatchObject({ code: 0, err: '' })
+    const shown = await run(['source', 'show', 'app'])
+    expect(shown.out).toBe(done.out)
+    for (const row of [
+      /^enabled +no$/m,
+      /^ip policy +truncate$/m,
+      /^trust client ip +yes$/m,
+      /^allowed origins +https:..a.test http:..b.test:81$/m,
+      /^call bytes +65536$/m,
+      /^body bytes +as the installation$/m,
+      /^calls per second +50$/m,
+      /^tracking plan +report, 1 events$/m,
+    ])
+      expect(shown.out).toMatch(row)
+    const back = await set(
+      ...['--ip-policy', 'default', '--allowed-origin', 'default', '--tracking-plan', 'default'],
+      ...['--calls-per-second', 'default', '--enabled', 'yes', '--json'],
+    )
+    expect(JSON.parse(back.out)).toMatchObject({
+      ...{ ipPolicy: 'keep', allowedOrigins: [], trackingPlan: null, callsPerSecondMax: null },
+      ...{ trustClientIp: true, callBytesMax: 65_536, enabled: true },
+    })
+    expect(await set('--ip-policy', 'some')).toMatchObject({
+      code: 2,
+      err: '/ipPolicy: /ipPolicy must be one of: "keep", "truncate", "drop", null (field_invalid)',
+    })
+    expect((await set('--call-bytes', 'many')).err).toBe('--call-bytes takes a whole number')
+    expect((await set('--trust-client-ip', 'true')).err).toBe(
+      '--trust-client-ip takes "yes" or "no"',
+    )
+    expect((await set()).err).toBe('say what to set')
+  })
+
+  test('a destination gets filters from a file or in place, and loses them', async () => {
+    const filters = [
+      { kind: 'sample', rate: 0.5 },
+      { kind: 'block', paths: ['properties.Order Total'] },
+    ]
+    const path = await write('filters.yaml', stringify(filters))
+    const set = (...options: string[]) => run(['destination', 'set', 'CRM', ...options])
+    const done = await set('--filters', path, '--historical', 'yes', '--enabled', 'no')
+    expect(done.out).toMatch(/^filter +\{"kind":"sample","rate":0.5\}$/m)
+    const { destinations } = JSON.parse((await run(['destination', 'list', '--json'])).out)
+    expect(destinations.find(({ name }: { name: string }) => name === 'CRM')).toMatchObject({
+      filters,
+      ...{ historical: true, enabled: false, signed: true },
+      webhooks: [{ url: 'http://127.0.0.1:9/a' }, { url: 'http://127.0.0.1:9/b' }],
+    })
+    const one = await set('--filters', '[{"kind":"drop","if":{"types":["page"]}}]', '--json')
+    expect(JSON.parse(one.out).filters).toEqual([{ kind: 'drop', if: { types: ['page'] } }])
+    expect(await set('--filters', '[{"kind":"drop"}]')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('/filters/0/if: drop needs to say which calls'),
+    })
+    expect((await set('--filters', 'none', '--enabled', 'yes')).out).not.toContain('filter')
+  })
+
+  test('a destination and its URLs are set as to how messages go there', async () => {
+    const pem = (name: string) => fileURLToPath(new URL(`../http/tls/${name}`, import.meta.url))
+    const hook = ['--webhook', 'https://127.0.0.1:9/tls']
+    const added = await run([
+      ...[
+        'destination',
+        'add',
+        'TLS',
+        ...hook,
+        '--header',
+        'X-Team: growth',
+        '--ca',
+        pem('ca.crt'),
+      ],
+      ...['--client-certificate', pem('client.crt'), '--client-key', pem('client.key')],
+      ...['--concurrency', '3', '--rate', '0.5', '--order', 'none', '--payload', 'full'],
+      ...[
+        '--replay-on-heal',
+        'yes',
+        '--signatures',
+        'standard, next',
+        '--shared-secret',
+        'generate',
+      ],
+    ])
+    expect(added).toMatchObject({ code: 0, err: '' })
+    expect(added.out).toMatch(/^shared secret +whsec_\S{44} {3}\(shown this once\)$/m)
+    const about = 'X-Team, 3 at a time, 0.5 a second, own authorities, client certificate'
+    for (const { out } of [added, await run(['destination', 'show', 'TLS'])]) {
+      expect(out).toContain(`https://127.0.0.1:9/tls   (${about})`)
+      expect(out).toMatch(/^signatures +X-Signature, standard, next$/m)
+      expect(out).toMatch(/^order +none$/m)
+      expect(out).toMatch(/^payload +full$/m)
+      expect(out).toMatch(/^replay on heal +yes$/m)
+    }
+    const set = (...options: string[]) => run(['destination', 'set', 'TLS', ...options])
+    expect((await set('--signatures', 'none')).out).toMatch(/^signatures +X-Signature$/m)
+    expect((await set(...hook)).out).toMatch(/^url +https:\/\/127.0.0.1:9\/tls$/m)
+    for (const [options, err] of [
+      [['--signatures', 'md5'], '--signatures takes "none" or some of standard,sha256,next'],
+      [['--rate', '5'], '--rate belongs to the URLs given with --webhook'],
+      [[...hook, '--rate', 'fast'], '--rate takes a number'],
+      [[...hook, '--ca', '/nowhere'], '/nowhere cannot be read'],
+      [[...hook, '--client-key', pem('client.key')], 'belong together'],
+      [['--order', 'any'], '(field_invalid)'],
+    ] as const)
+      expect(await set(...options)).toMatchObject({ code: 2, err: expect.stringContaining(err) })
+  })
+
+  test('a shared secret is replaced at a time to come, at once, or not after all', async () => {
+    const secret = (...options: string[]) => run(['destination', 'secret', 'TLS', ...options])
+    const first = await secret('--after', '36h')
+    expect(first.out).toMatch(/^shared secret +whsec_/m)
+    expect(first.out).toMatch(/^next secret signs from +20\d\d-/m)
+    expect((await secret('--cancel')).out).not.toContain('next secret')
+    const given = await secret('--shared-secret', 'hush', '--at', '2999-01-01T00:00:00Z')
+    expect(given.out).toMatch(/^next secret signs from +2999-01-01T00:00:00.000Z$/m)
+    expect(given.out).not.toMatch(/hush|whsec_/)
+    expect((await secret('--after', '0s')).out).not.toContain('next secret')
+    expect(await secret('--at', 'noon')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('(activate_at_invalid)'),
+    })
+  })
+
+  test('a file that asks for a secret gets it told once', async () => {
+    const destinations = [
+      { name: 'Told', sharedSecret: 'generate', webhooks: [{ url: 'http://127.0.0.1:9/told' }] },
+    ]
+    const path = await write(
+      'told.json',
+      JSON.stringify({ workspaces: [{ name: 'shop', destinations }] }),
+    )
+    expect((await run(['apply', path])).out).toMatch(/shared secret, shown this once: whsec_/)
+    expect((await run(['apply', path])).out).toBe('0 created, 0 changed, 2 unchanged')
+  })
+
+  test('a workspace is added, put on a grandfathered plan, and listed', async () => {
+    expect((await run(['workspace', 'add', 'lone'])).out).toMatch(/^grandfathered +no$/m)
+    const set = await run(['workspace', 'set', 'lone', '--grandfathered', 'yes'])
+    expect(set).toMatchObject({ code: 0, out: expect.stringMatching(/^grandfathered +yes$/m) })
+    expect((await run(['workspace', 'list'])).out).toMatch(/lone +no +yes/)
+    await pool.query("delete from workspace where name = 'lone'")
   })
 
   test('an audience is added from a file, shown and synced', async () => {
@@ -160,7 +298,7 @@ describe('the commands that configure a running Millrace', async () => {
       MILLRACE_DATABASE_URL: '',
       MILLRACE_DATA_DIR: dataDir,
     }
-    expect(await run(['source', 'list'], env)).toEqual({
+    expect(await run(['source', 'list'], env)).toMatchObject({
       code: 2,
       out: '',
       err: `the Millrace at ${url} does not run on ${dataDir}: set MILLRACE_DATA_DIR to its data directory, or give its token with --admin-token or MILLRACE_ADMIN_TOKEN`,

@@ -110,6 +110,30 @@ describe('a body is refused with 400', () => {
   })
 })
 
+describe('an encoded body is taken whole or not at all:', () => {
+  const members = [text.slice(0, 20), text.slice(20)].map((part) => gzipSync(part))
+  const ends = { gzip: gzipSync(text), deflate: deflateSync(text), br: brotliCompressSync(text) }
+  const followed = (bytes: Buffer, tail: string) => Buffer.concat([bytes, Buffer.from(tail)])
+  test.each<[string, string, Buffer, number]>([
+    ['gzip in two members', 'gzip', Buffer.concat(members), 200],
+    ['gzip with text after it', 'gzip', followed(ends.gzip, 'more'), 400],
+    ['gzip with zeros after it', 'gzip', followed(ends.gzip, '\0\0\0\0'), 400],
+    ['gzip with half a header after it', 'gzip', followed(ends.gzip, '\x1f'), 400],
+    ['zlib with text after it', 'deflate', followed(ends.deflate, 'more'), 400],
+    ['bare deflate with text after it', 'deflate', followed(deflateRawSync(text), 'more'), 400],
+    ['brotli with text after it', 'br', followed(ends.br, 'more'), 400],
+    ['brotli without its end', 'br', ends.br.subarray(0, -2), 400],
+    ['zlib without its checksum', 'deflate', ends.deflate.subarray(0, -4), 400],
+    ['gzip without its second member’s end', 'gzip', Buffer.concat(members).subarray(0, -9), 400],
+  ])('%s', async (_name, ...[encoding, body, status]) => {
+    const { post, log } = await startCollecting()
+    const reply = await post('/v1/track', body, { authorization, 'content-encoding': encoding })
+    expect(reply.status).toBe(status)
+    if (status === 400) expect(reply.json).toMatchObject({ code: 'invalid_encoding' })
+    expect(log.appended).toHaveLength(status === 200 ? 1 : 0)
+  })
+})
+
 test('odd values are repaired and counted, not refused', async () => {
   const { post, log, counted } = await startCollecting()
   const body =

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
-import { refusalStatus } from '../../src/collect/answer.ts'
+import { refusalStatus } from '../../src/collect/answer/answer.ts'
 import { collectLimits } from '../../src/collect/limits.ts'
 import { rejectionCodes } from '../../src/domain/rejection.ts'
 import { faultCodes } from '../../src/fault.ts'

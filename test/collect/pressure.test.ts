@@ -1,6 +1,8 @@
 import { Agent, request } from 'node:http'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
+import { openPressure } from '../../src/collect/gate/pressure.ts'
+import { whenCalmer, whenRoom } from '../../src/collect/gate/retry-after.ts'
 import { collectLimits } from '../../src/collect/limits.ts'
 import { basic, startCollecting } from '../support/collecting.ts'
 
@@ -106,4 +108,63 @@ test('a log that fails at once does not leave the connection unusable', async ()
   const { post, log } = await startCollecting()
   log.behave('fail')
   for (let at = 0; at < 20; at += 1) expect((await post('/v1/track', aTrack)).status).toBe(503)
+})
+
+test('historical calls are refused first, with everything that came beside them', async () => {
+  const limits = { ...collectLimits, inFlightBytesMax: 100_000, historicalBytesMax: 9_000 }
+  const { post, log } = await startCollecting({ limits })
+  const live = { ...aTrack, type: 'track', properties: { pad: 'x'.repeat(9_000) } }
+  const old = { ...live, timestamp: '2012-12-02T00:30:08.276Z' }
+  expect((await post('/v1/track', old)).status).toBe(200)
+  log.behave('hold')
+  const first = post('/v1/track', live)
+  await expect.poll(() => log.waiting()).toBe(1)
+  const refused = await post('/v1/batch', { batch: [live, old] })
+  expect(refused).toMatchObject({ status: 429, json: { code: 'overloaded' } })
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+  const second = post('/v1/batch', { batch: [live, live] })
+  await expect.poll(() => log.waiting()).toBe(2)
+  log.release()
+  expect([(await first).status, (await second).status]).toEqual([200, 200])
+  log.behave('take')
+  expect((await post('/v1/batch', { batch: [live, old] })).status).toBe(200)
+  expect(log.appended).toHaveLength(6)
+})
+
+test('what was refused is part of what is demanded, and is forgotten within a minute', () => {
+  let now = 0
+  const pressure = openPressure(1_000, () => now)
+  const share = pressure.open()
+  expect(share.add(600)).toBe(true)
+  const other = pressure.open()
+  expect(other.add(300)).toBe(true)
+  expect(other.add(200)).toBe(false)
+  expect([pressure.held(), pressure.demanded()]).toEqual([900, 1_400])
+  pressure.refused(500)
+  expect(pressure.demanded()).toBe(1_900)
+  now = 7_000
+  expect(pressure.demanded()).toBeCloseTo(900 + 1_000 * Math.exp(-0.7))
+  now = 60_000
+  expect(pressure.demanded()).toBeLessThan(903)
+})
+
+test.each<[number, number, number, number]>([
+  [2, 0, 0, 1],
+  [2, 1, 0, 1],
+  [2, 1, 0.999, 3],
+  [2, 5, 0, 5],
+  [2, 5, 0.999, 15],
+  [2, 10_000, 0.5, 300],
+])('after %i s, with %d times too much and the die at %d, one may come in %i s', (...given) => {
+  const [seconds, excess, random, expected] = given
+  expect(whenCalmer({ seconds, excess, random })).toBe(expected)
+})
+
+test.each([
+  [1, 1],
+  [1_000, 1],
+  [1_001, 2],
+  [10_000_000, 300],
+])('room in %i ms is room in %i s', (waitMs, seconds) => {
+  expect(whenRoom(waitMs)).toBe(seconds)
 })

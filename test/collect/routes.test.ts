@@ -213,7 +213,7 @@ describe('the write key', () => {
     const reply = await post('/v1/track', aTrack, { authorization: basic('wk_off') })
     expect([reply.status, reply.json]).toEqual([200, { success: true }])
     expect(log.appended).toEqual([])
-    expect(counted.get('calls.dropped 2')).toBe(1)
+    expect(counted.get('calls.filtered 2 source_disabled')).toBe(1)
   })
 
   test('and the body never reach a log line', async () => {
@@ -240,6 +240,23 @@ describe('the address of a web source’s client', () => {
     const headers = { 'x-forwarded-for': '10.9.9.9, 2001:db8::7, 10.0.0.1' }
     expect(await address(headers, ['127.0.0.1', '10.0.0.0/8'])).toBe('2001:db8::7')
   })
+
+  test.each<[string, string | undefined]>([
+    ['198.51.100.1, 203.0.113.7:4711', '203.0.113.7'],
+    ['"[2001:db8::7]:443"', '2001:db8::7'],
+    ['::ffff:203.0.113.7', '203.0.113.7'],
+    ['203.0.113.7, fd00:1::5', '203.0.113.7'],
+    ['<script>, 203.0.113.7', '203.0.113.7'],
+    ['203.0.113.7, unknown', undefined],
+  ])('behind a proxy that says %j is %j', async (hops, ip) => {
+    const trusted = ['::ffff:127.0.0.0/104', 'fd00::/8']
+    expect(await address({ 'x-forwarded-for': hops }, trusted)).toBe(ip)
+  })
+
+  test('is not what other headers say', async () => {
+    const headers = { forwarded: 'for=203.0.113.7', 'x-real-ip': '203.0.113.7' }
+    expect(await address(headers, ['127.0.0.1'])).toBe('127.0.0.1')
+  })
 })
 
 describe('everything else', () => {
@@ -261,9 +278,9 @@ describe('everything else', () => {
     expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8')
   })
 
-  test('a 405 names the method that works', async () => {
+  test('a 405 names the methods that work', async () => {
     const { url } = await startCollecting()
-    expect((await fetch(`${url}/v1/track`)).headers.get('allow')).toBe('POST')
+    expect((await fetch(`${url}/v1/track`)).headers.get('allow')).toBe('POST, OPTIONS')
   })
 
   test('what is not HTTP is answered in JSON too', async () => {

@@ -6,7 +6,9 @@ import { readFileText } from '../../src/control/file.ts'
 import type { ConfigurationFile } from '../../src/control/input.ts'
 import { loadConfiguration } from '../../src/control/live.ts'
 import { findVersion } from '../../src/control/state.ts'
+import { defaultSourceSettings } from '../../src/domain/configuration.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
+import { aKeyring } from '../support/configuration.ts'
 import { cloneDatabase } from '../support/database.ts'
 
 const shop = (over: object = {}): ConfigurationFile => ({
@@ -48,7 +50,12 @@ const shop = (over: object = {}): ConfigurationFile => ({
   ],
 })
 
-const options = { actor: 'test', allowPrivateDestinations: true, dryRun: false }
+const options = {
+  actor: 'test',
+  addresses: { allowPrivate: true, allowed: [] },
+  keyring: aKeyring,
+  dryRun: false,
+}
 
 const actionsOf = (applied: Applied) =>
   applied.ok ? applied.entities.map(({ action, name }) => `${action} ${name}`) : applied.problems
@@ -119,7 +126,10 @@ describe('applying a file to an empty database', async () => {
 
   test('what it creates is what the stages see', async () => {
     await applyFile(pool, shop(), options)
-    const { workspaces, sourceByWriteKey, destinations, audiences } = await loadConfiguration(pool)
+    const { workspaces, sourceByWriteKey, destinations, audiences } = await loadConfiguration(
+      pool,
+      aKeyring,
+    )
     const workspace = [...workspaces.values()][0]
     const source = sourceByWriteKey.get('wk_shop_web')
     const destination = [...destinations.values()][0]
@@ -165,7 +175,7 @@ describe('applying a file to an empty database', async () => {
     expect(applied.ok && applied.entities[1]?.changes).toEqual({
       historical: { from: true, to: false },
     })
-    const { destinations, audiences, sources } = await loadConfiguration(pool)
+    const { destinations, audiences, sources } = await loadConfiguration(pool, aKeyring)
     expect([sources.size, destinations.size, audiences.size]).toEqual([1, 1, 1])
     expect([...destinations.values()][0]).toMatchObject({
       sharedSecret: 'very secret',
@@ -220,6 +230,85 @@ describe('applying a file to an empty database', async () => {
     expect(again.ok && again.entities[1]).toMatchObject({ action: 'unchanged', generated: {} })
   })
 
+  describe('with settings, filters and a plan', () => {
+    const trackingPlan = {
+      mode: 'omit' as const,
+      events: { 'Order Completed': { required: ['Order Total'] } },
+    }
+    const block = { kind: 'block' as const, paths: ['traits.email'] }
+    const file = (over: { source?: object; destination?: object; workspace?: object } = {}) => ({
+      workspaces: [
+        {
+          name: 'settled',
+          sources: [{ name: 'app', class: 'web' as const, writeKey: 'wk_settled', ...over.source }],
+          destinations: [
+            { name: 'CRM', webhooks: [{ url: 'http://127.0.0.1:9/crm' }], ...over.destination },
+          ],
+          ...over.workspace,
+        },
+      ],
+    })
+    const changed = (applied: Applied) =>
+      applied.ok
+        ? applied.entities
+            .filter(({ action }) => action === 'changed')
+            .map(({ name, changes }) => [name, changes])
+        : applied.problems
+
+    test('a dry run shows the difference, applying makes it, and again there is none', async () => {
+      await applyFile(pool, file(), options)
+      const wish = file({
+        workspace: { grandfathered: true },
+        source: { ipPolicy: 'drop', allowedOrigins: ['HTTPS://Shop.example'], trackingPlan },
+        destination: { filters: [block] },
+      })
+      const difference = [
+        ['settled', { grandfathered: { from: false, to: true } }],
+        [
+          'app',
+          {
+            ipPolicy: { from: 'keep', to: 'drop' },
+            allowedOrigins: { from: [], to: ['https://shop.example'] },
+            trackingPlan: { from: null, to: { ...trackingPlan, unplanned: 'forbid' } },
+          },
+        ],
+        ['CRM', { filters: { from: [], to: [block] } }],
+      ]
+      expect(changed(await applyFile(pool, wish, { ...options, dryRun: true }))).toEqual(difference)
+      expect(changed(await applyFile(pool, wish, options))).toEqual(difference)
+      expect(changed(await applyFile(pool, wish, options))).toEqual([])
+    })
+
+    test('what the file does not set is left alone, and null takes a setting back', async () => {
+      expect(changed(await applyFile(pool, file(), options))).toEqual([])
+      const back = file({ source: { ipPolicy: null, allowedOrigins: null, trackingPlan: null } })
+      await applyFile(pool, back, options)
+      const { sourceByWriteKey, destinations } = await loadConfiguration(pool, aKeyring)
+      expect(sourceByWriteKey.get('wk_settled')?.settings).toEqual(defaultSourceSettings)
+      expect([...destinations.values()].find(({ name }) => name === 'CRM')?.filters).toEqual([
+        block,
+      ])
+    })
+
+    test('what is wrong with them is told with its place in the file', async () => {
+      const wrong = file({
+        source: {
+          allowedOrigins: ['shop.example'],
+          trackingPlan: { ...trackingPlan, events: { A: { type: 'objekt' } } },
+        },
+        destination: { filters: [{ kind: 'sample' }] },
+      })
+      const applied = await applyFile(pool, wrong, options)
+      expect(applied.ok ? [] : applied.problems.map(({ code, path }) => `${path} ${code}`)).toEqual(
+        [
+          '/workspaces/0/sources/0/allowedOrigins/0 origin_invalid',
+          '/workspaces/0/sources/0/trackingPlan/events/A tracking_plan_invalid',
+          '/workspaces/0/destinations/0/filters/0/rate filter_invalid',
+        ],
+      )
+    })
+  })
+
   test('a hundred audiences and two appliers at once end in one of each', async () => {
     const audiences = Array.from({ length: 100 }, (_, index) => ({
       name: `Group ${index}`,
@@ -241,6 +330,26 @@ describe('reading a file', () => {
     expect(readFileText(JSON.stringify(file, null, 2))).toEqual({ file })
   })
 
+  test('settings, plans and filters are read as written, null too', () => {
+    const file = shop({
+      grandfathered: true,
+      sources: [
+        {
+          name: 'web',
+          ...{ ipPolicy: null, callBytesMax: 2_048, allowedOrigins: [] },
+          trackingPlan: { mode: 'report', events: { 'Order/Completed': { type: 'object' } } },
+        },
+      ],
+      destinations: [
+        {
+          name: 'CRM',
+          filters: [{ kind: 'drop', if: { where: { prop: 'a', op: 'exists' } } }],
+        },
+      ],
+    })
+    expect(readFileText(stringify(file))).toEqual({ file })
+  })
+
   test('what YAML would take for a date or a yes stays text', () => {
     const text = 'workspaces:\n  - name: 2026-01-01\n    sources: [{name: yes, class: web}]\n'
     const read = readFileText(text)
@@ -257,6 +366,16 @@ describe('reading a file', () => {
     ['{}', 'field_missing', '/workspaces'],
     ['{"workspaces":[{"name":"a","sorces":[]}]}', 'field_unknown', '/workspaces/0/sorces'],
     ['{"workspaces":[{"name":1}]}', 'field_invalid', '/workspaces/0/name'],
+    [
+      '{"workspaces":[{"name":"a","sources":[{"name":"b","ipPolcy":"drop"}]}]}',
+      'field_unknown',
+      '/workspaces/0/sources/0/ipPolcy',
+    ],
+    [
+      '{"workspaces":[{"name":"a","destinations":[{"name":"b","filters":[{"kind":"keep"}]}]}]}',
+      'field_invalid',
+      '/workspaces/0/destinations/0/filters/0/kind',
+    ],
     [
       '{"workspaces":[{"name":"a","sources":[{"name":"b","class":"tv"}]}]}',
       'field_invalid',

@@ -1,13 +1,17 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { webhooksProblems } from '../../src/control/webhook.ts'
+import type { Webhook } from '../../src/domain/configuration.ts'
+import { aWebhook } from '../support/configuration.ts'
 
 const judge = (
   webhooks: readonly { url: string; headers?: Record<string, string> }[],
-  allowPrivateDestinations = true,
+  allowPrivate = true,
+  allowed: readonly string[] = [],
 ) =>
   webhooksProblems(
-    webhooks.map(({ url, headers = {} }) => ({ url, headers })),
-    { allowPrivateDestinations },
+    webhooks.map((webhook) => aWebhook(webhook)),
+    { addresses: { allowPrivate, allowed } },
     '/webhooks',
   ).map(({ code, path }) => `${path} ${code}`)
 
@@ -62,20 +66,29 @@ describe('the webhooks of a destination', () => {
     'http://0x7f.1/',
     'http://10.1.2.3/',
     'http://192.168.1.1/',
-    'http://169.254.169.254/latest',
     'http://100.64.0.1/',
-    'http://0.0.0.0/',
+    'http://127.0.0.1./',
     'http://[::1]/',
     'http://[::ffff:127.0.0.1]/',
     'http://[fd00::1]/',
-    'http://[fe80::1]/',
-    'http://[64:ff9b::7f00:1]/',
     'http://localhost:8080/',
     'http://LOCALHOST./',
     'http://api.localhost/',
   ])('the private URL %j is refused unless private ones are allowed', (url) => {
     expect(judgeUrl(url, false)).toEqual(['/webhooks/0/url webhook_url_private'])
     expect(judgeUrl(url, true)).toEqual([])
+  })
+
+  test.each([
+    'http://169.254.169.254/latest',
+    'http://0.0.0.0/',
+    'http://[fe80::1]/',
+    'http://[64:ff9b::7f00:1]/',
+  ])('the reserved URL %j is refused unless its network is allowed', (url) => {
+    expect(judgeUrl(url, true)).toEqual(['/webhooks/0/url webhook_url_private'])
+    expect(
+      judge([{ url }], false, ['169.254.0.0/16', '0.0.0.0', 'fe80::/10', '64:ff9b::/96']),
+    ).toEqual([])
   })
 
   test.each(['http://a.test/', 'http://8.8.8.8/', 'https://[2606:4700::1111]/'])(
@@ -101,6 +114,10 @@ describe('the webhooks of a destination', () => {
     'X-Signature',
     'x-signature-256',
     'Content-Encoding',
+    'Webhook-Id',
+    'webhook-timestamp',
+    'webhook-signature',
+    'HTTP2-Settings',
   ])('the header %j is ours', (name) => {
     expect(judgeHeader(name)).toEqual([`/webhooks/0/headers/${name} header_reserved`])
   })
@@ -112,11 +129,31 @@ describe('the webhooks of a destination', () => {
     ])
   })
 
-  test('a line break, a control character or one beyond Latin-1 is no header value', () => {
-    for (const value of ['a\r\nX-B: c', 'a\nb', 'a\u0000', '\u007f', '€', '😀'])
+  test('a line break, a control character or one beyond ASCII is no header value', () => {
+    for (const value of ['a\r\nX-B: c', 'a\nb', 'a\u0000', '\u007f', 'é', '€', '😀'])
       expect(judgeHeader('X-A', value)).toEqual(['/webhooks/0/headers/X-A header_value_invalid'])
-    for (const value of ['', 'a\tb', 'Bearer abc==', 'é'])
-      expect(judgeHeader('X-A', value)).toEqual([])
+    for (const value of ['', 'a\tb', 'Bearer abc==']) expect(judgeHeader('X-A', value)).toEqual([])
+  })
+
+  test('certificates and keys that cannot be used are refused, and nothing of them is repeated', () => {
+    const pem = (name: string) =>
+      readFileSync(new URL(`../http/tls/${name}`, import.meta.url), 'utf8')
+    const [certificate, key] = [pem('client.crt'), pem('client.key')]
+    const problemsOf = (over: Partial<Webhook>) =>
+      webhooksProblems(
+        [aWebhook({ url: 'https://a.test', ...over })],
+        { addresses: { allowPrivate: true, allowed: [] } },
+        '/webhooks',
+      )
+    expect(problemsOf({ ca: pem('ca.crt'), clientCertificate: { certificate, key } })).toEqual([])
+    const other = pem('other.key')
+    const refused = problemsOf({ ca: key, clientCertificate: { certificate, key: other } })
+    expect(refused.map(({ code, path }) => `${path} ${code}`)).toEqual([
+      '/webhooks/0/ca webhook_tls_invalid',
+      '/webhooks/0/clientCertificate webhook_tls_invalid',
+    ])
+    expect(JSON.stringify(refused)).not.toContain('BEGIN')
+    expect(problemsOf({ ca: '' })).toHaveLength(1)
   })
 
   test('a header twice in different case, and more headers than fit, are refused', () => {

@@ -1,12 +1,16 @@
-import { expect, test } from 'vitest'
-import { aDestination, aLive } from '../support/configuration.ts'
+import { afterEach, expect, test } from 'vitest'
+import { loadLedger, sumLedger } from '../../src/deliver/ledger.ts'
+import { aDestination, aLive, to } from '../support/configuration.ts'
 import type { Receiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
 import { useRig } from './rig.ts'
 
 const { receiver, open, rowsOf, drained, database } = await useRig()
 
-const to = (...urls: readonly string[]) => urls.map((url) => ({ url, headers: {} }))
+/** Whatever crashed, and whenever: every pair consumed is somewhere. */
+afterEach(async () => {
+  expect(sumLedger(await loadLedger(database.pool)).gap).toBe(0n)
+})
 
 const countsOf = ({ requests }: Receiver): ReadonlyMap<number, number> => {
   const counts = new Map<number, number>()

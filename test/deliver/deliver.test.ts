@@ -1,11 +1,9 @@
 import { expect, test } from 'vitest'
-import { aDestination, aLive, aSource } from '../support/configuration.ts'
+import { aDestination, aLive, aSource, aWebhook, to } from '../support/configuration.ts'
 import { until } from '../support/until.ts'
 import { anOutbound, useRig } from './rig.ts'
 
 const { receiver, open, rowsOf, drained, lines, database } = await useRig()
-
-const to = (...urls: readonly string[]) => urls.map((url) => ({ url, headers: {} }))
 
 test('a call of every type arrives signed, with the body its table gives', async () => {
   const hook = await receiver()
@@ -36,7 +34,7 @@ test('a call of every type arrives signed, with the body its table gives', async
 test('without a shared secret there is no signature; static headers come along', async () => {
   const hook = await receiver(null)
   const webhooks = [
-    { url: hook.url, headers: { 'X-Team': 'growth', 'content-type': 'text/plain' } },
+    aWebhook({ url: hook.url, headers: { 'X-Team': 'growth', 'content-type': 'text/plain' } }),
   ]
   const rig = open(aLive({ destinations: [aDestination({ sharedSecret: null, webhooks })] }))
   rig.start()
@@ -224,7 +222,9 @@ test('a hanging destination does not hold up another', async () => {
   expect(hanging.atOnceMax).toBeLessThanOrEqual(2)
   const parked = await rowsOf('parked')
   expect(parked.length).toBeGreaterThan(100)
-  expect(parked.every(({ reason, body }) => reason === 'lane_full' && body === null)).toBe(true)
+  expect(parked.every(({ reason, body_id }) => reason === 'lane_full' && body_id === null)).toBe(
+    true,
+  )
   hanging.reply(() => 200)
   await drained(rig)
   await until(

@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest'
-import { aDestination, aLive } from '../support/configuration.ts'
+import { aDestination, aLive, to } from '../support/configuration.ts'
 import type { Received } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
 import { useRig } from './rig.ts'
 
 const { receiver, open, rowsOf, drained } = await useRig()
 
-const to = (...urls: readonly string[]) => urls.map((url) => ({ url, headers: {} }))
+/** The clock runs ahead of what is retried: no message is too old here. */
+const unsuspended = { headMaxMs: Number.MAX_SAFE_INTEGER }
 
 /** Turns the clock until nothing is parked any more, never while a lease runs or something is due. */
 const untilUnparked = async (rig: ReturnType<typeof open>) => {
@@ -73,6 +74,25 @@ test('a chain resumes in order after a restart', async () => {
   expect(eventsOf(hook.requests)).toEqual(['e1', 'e1', 'e2', 'e3'])
 })
 
+test('a chain keeps its order after a restart also where its destination is known to be well', async () => {
+  const hook = await receiver()
+  hook.reply(() => 503)
+  const rig = open(aLive({ destinations: [aDestination({ webhooks: to(hook.url) })] }))
+  const life = rig.start()
+  await rig.append(['e1', 'e2'].map((event) => rig.aCall({ event })))
+  await drained(rig)
+  await life.running.stop()
+  hook.reply(() => 200)
+  rig.start()
+  await rig.append([rig.aCall({ event: 'other', userId: 'u2' })])
+  await until(() => hook.requests.length === 2, 'another chain is served')
+  await rig.append([rig.aCall({ event: 'e3' })])
+  await drained(rig)
+  expect(eventsOf(hook.requests)).toEqual(['e1', 'other'])
+  await untilUnparked(rig)
+  expect(eventsOf(hook.requests)).toEqual(['e1', 'other', 'e1', 'e2', 'e3'])
+})
+
 /** Fails now and then, remembers what it took: for one user, taken events must ascend. */
 const flaky = (seed: number) => {
   let state = seed
@@ -94,7 +114,7 @@ test.each([1, 2])(
       taken.push({ user: String(json['userId']), n })
       return 200
     })
-    const limits = { laneMax: 10, roundsPerLaneMax: 4, claimPerLaneMax: 7 }
+    const limits = { ...unsuspended, laneMax: 10, roundsPerLaneMax: 4, claimPerLaneMax: 7 }
     const rig = open(aLive({ destinations: [aDestination({ webhooks: to(hook.url) })] }), {
       limits,
     })
@@ -127,7 +147,7 @@ test('what a full lane parks keeps its place in its chain', async () => {
     aDestination({ id: 1, name: 'A', webhooks: to(slow.url) }),
     aDestination({ id: 2, name: 'B', webhooks: to(fast.url) }),
   ]
-  const limits = { laneMax: 8, roundsPerLaneMax: 2, claimPerLaneMax: 5 }
+  const limits = { ...unsuspended, laneMax: 8, roundsPerLaneMax: 2, claimPerLaneMax: 5 }
   const rig = open(aLive({ destinations }), { limits })
   rig.start()
   await rig.append(Array.from({ length: 200 }, (_, at) => rig.aCall({ userId: `u${at % 40}` })))
@@ -149,7 +169,7 @@ test('what a full lane parks keeps its place in its chain', async () => {
 test('with more parked chains than are remembered, everything still arrives in order', async () => {
   const hook = await receiver()
   hook.reply(() => 503)
-  const limits = { chainsMax: 5 }
+  const limits = { ...unsuspended, chainsMax: 5 }
   const rig = open(aLive({ destinations: [aDestination({ webhooks: to(hook.url) })] }), { limits })
   const life = rig.start()
   const some = (length: number) =>

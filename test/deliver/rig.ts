@@ -1,8 +1,9 @@
 // The deliver stage on a memory log, a real database and real receivers, with a clock the test turns.
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeEach } from 'vitest'
-import { startDeliver } from '../../src/deliver/deliver.ts'
+import { type DeliverDeps, startDeliver } from '../../src/deliver/deliver.ts'
 import type { DeliverLimits } from '../../src/deliver/limits.ts'
+import type { UrlEvent } from '../../src/deliver/url-change.ts'
 import {
   digestOf,
   logKey,
@@ -10,6 +11,7 @@ import {
   type Outbound,
   outboundKey,
 } from '../../src/domain/message.ts'
+import type { Pipeline } from '../../src/domain/pipeline.ts'
 import type { Post } from '../../src/http/post.ts'
 import { undiciPost } from '../../src/http/undici-post.ts'
 import { openCodecs } from '../../src/log/avro.ts'
@@ -37,13 +39,22 @@ export type Life = {
   afterTransaction: () => void
 }
 
-type Options = { readonly limits?: Partial<DeliverLimits>; readonly partitions?: number }
+type Options = {
+  readonly limits?: Partial<DeliverLimits>
+  readonly partitions?: number
+  readonly pipeline?: Pipeline
+  /** The jitter of retries; in the middle when absent. */
+  readonly random?: () => number
+  /** Another way to the same database. */
+  readonly pool?: Pool
+}
 
 /** Of the tables parked, dead and attempt, as far as tests look. */
 export type Row = {
   readonly reason: string
   readonly attempts: number
   readonly body: Buffer | null
+  readonly body_id: bigint | null
   readonly lease_owner: string | null
   readonly next_at: Date | null
 }
@@ -53,6 +64,7 @@ export const useRig = async () => {
   const receivers: Receiver[] = []
   const lives: Life[] = []
   const lines: Record<string, unknown>[] = []
+  const events: UrlEvent[] = []
   const logger = pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) })
   const posts: { close(): Promise<void> }[] = []
   beforeEach(async () => {
@@ -61,6 +73,7 @@ export const useRig = async () => {
     )
     await database.pool.query(`truncate ${rows.map(({ name }) => name).join(', ')}`)
     lines.length = 0
+    events.length = 0
   })
   const tidy = async () => {
     for (const life of lives.splice(0)) await life.running.stop()
@@ -99,13 +112,21 @@ export const useRig = async () => {
         sentAt: null,
         receivedAt: now,
         body: Buffer.from(JSON.stringify({ properties: { n: sent }, ...body })),
+        filtered: null,
         ...over,
       }
       return { ...message, digest: over.digest ?? digestOf(message) }
     }
-    const start = (limits: Partial<DeliverLimits> = {}, timeoutMs = 5_000): Life => {
+    const start = (
+      limits: Partial<DeliverLimits> = {},
+      timeoutMs = 5_000,
+      over: Partial<DeliverDeps> = {},
+    ): Life => {
       const source = log.source()
-      const post = undiciPost({ limits: { answerMs: timeoutMs } })
+      const post = undiciPost({
+        addresses: { allowPrivate: true, allowed: [] },
+        limits: { answerMs: timeoutMs },
+      })
       posts.push(post)
       const state = { dead: false }
       const life: Life = {
@@ -123,13 +144,17 @@ export const useRig = async () => {
       const running = startDeliver({
         source,
         codecs,
-        pool: mortal(database.pool, state, life),
+        pool: mortal(options.pool ?? database.pool, state, life),
         live,
         clock,
         post: mortalPost(post, state, life),
+        probe: post.probe,
+        onUrlChange: (event) => events.push(event),
         logger,
         limits: { ...options.limits, ...limits },
-        random: () => 0.5,
+        random: options.random ?? (() => 0.5),
+        ...(options.pipeline ? { pipeline: options.pipeline } : {}),
+        ...over,
       })
       Object.assign(life, { running })
       lives.push(life)
@@ -174,7 +199,7 @@ export const useRig = async () => {
         }
       return true
     }, 'every position reaches the end of the log')
-  return { database, receiver, open, rowsOf, drained, lines, live: aLive }
+  return { database, receiver, open, rowsOf, drained, lines, events, live: aLive }
 }
 
 const never = new Promise<never>(() => undefined)

@@ -1,11 +1,9 @@
 import { expect, test } from 'vitest'
-import { aDestination, aLive } from '../support/configuration.ts'
+import { aDestination, aLive, to } from '../support/configuration.ts'
 import { until } from '../support/until.ts'
 import { useRig } from './rig.ts'
 
 const { receiver, open, rowsOf, drained, database } = await useRig()
-
-const to = (...urls: readonly string[]) => urls.map((url) => ({ url, headers: {} }))
 
 const hour = 3_600_000
 

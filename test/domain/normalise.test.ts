@@ -55,6 +55,30 @@ describe('a raw call is rejected', () => {
     expect(normalise(raw, aReceipt())).toMatchObject({ rejected: code })
   })
 
+  test('for the first rule it breaks, in the order of the rules', () => {
+    // Each breaks its own rule and all that follow.
+    const broken: [RejectionCode, JsonObject][] = [
+      ['unknown_type', { type: 'other' }],
+      ['id_not_string', { type: 'track', userId: [] }],
+      ['id_too_long', { userId: 'u'.repeat(513) }],
+      ['no_user_anon_id', { userId: null }],
+      ['event_not_defined', { userId: 'u1', event: '' }],
+      ['event_not_string', { event: 7 }],
+      ['properties_not_object', { event: 'e', properties: 'x' }],
+      ['traits_not_object', { properties: {}, traits: 'x' }],
+      ['context_not_object', { traits: {}, context: 'x' }],
+      ['message_id_not_string', { context: {}, messageId: 7 }],
+      ['message_id_too_long', { messageId: long }],
+      ['call_too_large', { messageId: 'm', more: 'x'.repeat(33_000) }],
+    ]
+    let call: JsonObject = { messageId: 7, context: 'x', traits: 'x', properties: 'x', event: '' }
+    for (const [code, mended] of broken) {
+      call = { ...call, ...mended }
+      expect(normalise(structuredClone(call), aReceipt())).toMatchObject({ rejected: code })
+    }
+    expect(accept({ ...call, more: '' }).messageId).toBe('m')
+  })
+
   test('with its message id, so that its sender can find it', () => {
     expect(normalise({ type: 'x', messageId: 'm1' }, aReceipt())).toEqual({
       rejected: 'unknown_type',
@@ -155,6 +179,21 @@ describe('the stored body', () => {
     },
   )
 
+  test('holds the traits of a group as they came, names with spaces too', () => {
+    const traits = {
+      'Company Name': 'Acme',
+      ' leading': 1,
+      'trailing ': 2,
+      'a\tb\nc': 3,
+      '\u00a0': 4,
+      '': 5,
+      'Nested Map': { 'Inner Key': [{ 'In A List': true }] },
+    }
+    const { json } = accept({ type: 'group', userId: 'u1', groupId: 'g 1', traits })
+    expect(JSON.stringify(json['traits'])).toBe(JSON.stringify(traits))
+    expect(json['groupId']).toBe('g 1')
+  })
+
   test('loses null names and maps', () => {
     const { json } = accept({
       type: 'page',
@@ -165,6 +204,16 @@ describe('the stored body', () => {
     })
     for (const field of ['name', 'category', 'properties'])
       expect(Object.keys(json)).not.toContain(field)
+  })
+
+  test('has the traits of an identify call that has them in its context only', () => {
+    const context = { traits: { plan: 'pro' } }
+    const traitsOf = (call: JsonObject) => accept({ userId: 'u1', context, ...call }).json['traits']
+    expect(traitsOf({ type: 'identify' })).toEqual({ plan: 'pro' })
+    expect(traitsOf({ type: 'identify', traits: null })).toEqual({ plan: 'pro' })
+    expect(traitsOf({ type: 'identify', traits: {} })).toEqual({})
+    expect(traitsOf({ type: 'identify', context: { traits: 'pro' } })).toBeUndefined()
+    expect(traitsOf({ type: 'track', event: 'e' })).toBeUndefined()
   })
 
   test('takes its type from the path', () => {

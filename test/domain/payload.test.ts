@@ -1,7 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { CallType, JsonObject } from '../../src/domain/message.ts'
-import { isFixedPoint, payloadOf, render } from '../../src/domain/payload.ts'
+import {
+  fullPayloadOf,
+  isFixedPoint,
+  payloadOf,
+  render,
+  renderFull,
+} from '../../src/domain/payload.ts'
 
 const timestamp = Date.UTC(2024, 1, 3, 4, 5, 6, 7)
 const iso = '2024-02-03T04:05:06.007Z'
@@ -98,3 +104,70 @@ test.each(['{"a": 1}', '{"2":1,"1":2}', '{"a":1.0}', '{"a":"\\u00e9"}', '{"a":1}
     expect(isFixedPoint(Buffer.from(text))).toBe(false)
   },
 )
+
+describe('the full payload', () => {
+  const times = { originalTimestamp: timestamp - 1_500, receivedAt: timestamp + 250 }
+  const ids = { messageId: 'm1', anonymousId: 'a1' }
+  const context = { ip: '1.1.1.1', page: { path: '/' } }
+  const added = {
+    messageId: 'm1',
+    anonymousId: 'a1',
+    context,
+    originalTimestamp: '2024-02-03T04:05:04.507Z',
+    receivedAt: '2024-02-03T04:05:06.257Z',
+  }
+  const full = (type: CallType, call: JsonObject, over: object = {}) =>
+    fullPayloadOf({ ...aMessage(type, over), ...ids, ...times }, call)
+
+  test.each<[CallType, JsonObject, object]>([
+    ['identify', { traits: { plan: 'pro' } }, {}],
+    ['track', { properties: { price: 1 } }, { event: 'Bought' }],
+    ['group', { traits: { seats: 3 } }, { groupId: 'g1' }],
+    ['alias', {}, { previousId: 'old' }],
+  ])(
+    'of a call of type %s is what the tables say and, behind it, what they leave out',
+    (type, call, over) => {
+      const whole = { ...call, context }
+      expect(full(type, whole, over)).toEqual({
+        ...payloadOf(aMessage(type, over), whole),
+        ...added,
+      })
+      const keys = Object.keys(payloadOf(aMessage(type, over), whole))
+      expect(Object.keys(full(type, whole, over)).slice(0, keys.length)).toEqual(keys)
+    },
+  )
+
+  test('of a page tells name and category on their own, of a screen category and properties', () => {
+    const call = { name: 'Home', category: 'Docs', properties: { path: '/' }, context }
+    expect(full('page', call)).toEqual({
+      ...payloadOf(aMessage('page'), call),
+      ...added,
+      name: 'Home',
+      category: 'Docs',
+    })
+    expect(full('screen', call)).toEqual({
+      ...payloadOf(aMessage('screen'), call),
+      ...added,
+      category: 'Docs',
+      properties: { path: '/' },
+    })
+  })
+
+  test('leaves out what the call does not have, and is a fixed point too', () => {
+    const bare = { ...aMessage('screen'), messageId: 'm1', anonymousId: null, ...times }
+    expect(fullPayloadOf(bare, {})).not.toHaveProperty('anonymousId')
+    expect(fullPayloadOf(bare, {})).not.toHaveProperty('category')
+    expect(fullPayloadOf(bare, {})).toMatchObject({ properties: {}, context: {} })
+    fc.assert(
+      fc.property(
+        fc.jsonValue(),
+        fc.constantFrom<CallType>('page', 'track', 'screen'),
+        (value, type) => {
+          const call = JSON.parse(JSON.stringify({ properties: { value }, context: { value } }))
+          const message = { ...aMessage(type, { event: 'e' }), ...ids, ...times }
+          expect(isFixedPoint(renderFull(message, call))).toBe(true)
+        },
+      ),
+    )
+  })
+})

@@ -1,6 +1,15 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { isExpired, lastTryMs, nextTry, retryStepsMs, windowMs } from '../../src/domain/retry.ts'
+import {
+  isExpired,
+  isLastTry,
+  lastTryAt,
+  lastTryMs,
+  nextTry,
+  retryAfterMaxMs,
+  retryStepsMs,
+  windowMs,
+} from '../../src/domain/retry.ts'
 
 const failure = { attempts: 1, firstTryAt: 0, now: 0, random: 0.5, retryAfterMs: null }
 
@@ -31,8 +40,25 @@ test('the receiver may ask for more time, never for less, and never beyond the w
   expect(nextTry({ ...failure, retryAfterMs: 1 })).toEqual({ type: 'retry', at: 10_000 })
   expect(nextTry({ ...failure, retryAfterMs: 10 * windowMs })).toEqual({
     type: 'retry',
+    at: retryAfterMaxMs,
+  })
+  const now = windowMs - 60_000
+  expect(nextTry({ ...failure, now, retryAfterMs: 10 * windowMs })).toEqual({
+    type: 'retry',
     at: windowMs - lastTryMs,
   })
+})
+
+test('the last try of a held message is in the ten seconds before its deadline, and known as such', () => {
+  fc.assert(
+    fc.property(fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }), (random) => {
+      const at = lastTryAt(1_000, random)
+      expect(at).toBeGreaterThanOrEqual(1_000 + windowMs - 10_000)
+      expect(at).toBeLessThanOrEqual(1_000 + windowMs - lastTryMs)
+      expect(isLastTry(1_000, at)).toBe(true)
+    }),
+  )
+  expect(isLastTry(1_000, 1_000 + windowMs - 10_001)).toBe(false)
 })
 
 test('whatever the jitter, the last try is just before the deadline and none comes after', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/domain/message.ts'
-import { isHistorical, isIntegrated, takes } from '../../src/domain/routing.ts'
+import { isHistorical, isIntegrated, unrouted } from '../../src/domain/routing.ts'
 import { aDestination } from '../support/configuration.ts'
 
 const crm = { name: 'CRM', type: 'webhook' } as const
@@ -40,14 +40,21 @@ test('a destination whose historical switch is off does not take historical call
   const old = { receivedAt: 10 * day, timestamp: 0 }
   const fresh = { receivedAt: 10 * day, timestamp: 10 * day - 1 }
   const off = aDestination({ historical: false })
-  expect(takes(off, old, {})).toBe(false)
-  expect(takes(off, fresh, {})).toBe(true)
-  expect(takes(aDestination(), old, {})).toBe(true)
-  expect(takes(aDestination({ historicalAfterMs: 20 * day, historical: false }), old, {})).toBe(
-    true,
-  )
+  expect(unrouted(off, old, {})).toBe('historical')
+  expect(unrouted(off, fresh, {})).toBe(null)
+  expect(unrouted(aDestination(), old, {})).toBe(null)
+  expect(unrouted({ ...off, historicalAfterMs: 20 * day }, old, {})).toBe(null)
 })
 
-test('a destination that is switched off takes nothing', () => {
-  expect(takes(aDestination({ enabled: false }), { receivedAt: 0, timestamp: 0 }, {})).toBe(false)
+test('a destination that is switched off takes nothing, whatever else is true of it', () => {
+  const off = aDestination({ enabled: false, historical: false })
+  const old = { receivedAt: 10 * day, timestamp: 0 }
+  expect(unrouted(off, old, {})).toBe('destination_disabled')
+  expect(unrouted(off, old, { integrations: { All: false } })).toBe('destination_disabled')
+})
+
+test('a destination that the integrations map switches off is told so, though it takes no history either', () => {
+  const off = aDestination({ historical: false })
+  const old = { receivedAt: 10 * day, timestamp: 0 }
+  expect(unrouted(off, old, { integrations: { All: false } })).toBe('integrations')
 })

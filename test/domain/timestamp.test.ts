@@ -9,7 +9,9 @@ const at = (time: string) => Date.parse(`2026-03-01T${time}Z`)
 type Claimed = {
   readonly timestamp?: Json
   readonly originalTimestamp?: Json
+  readonly receivedBefore?: Json
   readonly sentAt?: Json
+  readonly batchSentAt?: Json
   readonly retryCount?: number
   readonly ignoreSentAt?: boolean
 }
@@ -21,7 +23,9 @@ const resolve = (claimed: Claimed) => {
       receivedAt: noon,
       timestamp: undefined,
       originalTimestamp: undefined,
+      receivedBefore: undefined,
       sentAt: undefined,
+      batchSentAt: undefined,
       retryCount: 0,
       ignoreSentAt: false,
       ...claimed,
@@ -102,8 +106,95 @@ describe('the time of a call received at 12:00:00.000', () => {
       ['sent_at_unreadable'],
     ],
     [
-      'comes from originalTimestamp before timestamp',
+      'is corrected by the batch’s sentAt when the call’s cannot be read',
+      { timestamp: `${day}11:59:55Z`, sentAt: 'x', batchSentAt: `${day}12:00:10Z` },
+      at('11:59:45.000'),
+      ['sent_at_unreadable', 'skew_corrected'],
+    ],
+    [
+      'is not corrected by the batch’s sentAt when the call has its own',
+      {
+        timestamp: `${day}11:59:55Z`,
+        sentAt: `${day}12:00:01Z`,
+        batchSentAt: `${day}12:00:10Z`,
+      },
+      at('11:59:55.000'),
+      [],
+    ],
+    [
+      'is corrected where both are epoch seconds',
+      { timestamp: noon / 1_000 - 10, sentAt: noon / 1_000 + 60 },
+      noon - 70_000,
+      ['skew_corrected'],
+    ],
+    [
+      'is corrected where both are epoch milliseconds, as text',
+      { timestamp: String(noon - 10_000), sentAt: String(noon + 60_000) },
+      noon - 70_000,
+      ['skew_corrected'],
+    ],
+    [
+      'is clamped when the correction brings it before 1970',
+      { timestamp: '1970-01-01T00:00:10Z', sentAt: `${day}12:01:00Z` },
+      noon,
+      ['skew_corrected', 'timestamp_before_1970'],
+    ],
+    [
+      'is clamped when the correction brings it into the future',
+      { timestamp: `${day}12:00:00Z`, sentAt: `${day}11:00:00Z` },
+      noon,
+      ['skew_corrected', 'future_clamped'],
+    ],
+    ['is kept at the very beginning', { timestamp: 0 }, 0, []],
+    ['is the receipt one second before it', { timestamp: -1 }, noon, ['timestamp_before_1970']],
+    [
+      'is kept when the skew is just below 5 s',
+      { timestamp: `${day}11:00:00Z`, sentAt: `${day}12:00:04.999Z` },
+      at('11:00:00.000'),
+      [],
+    ],
+    [
+      'is corrected when the skew is 5 s',
+      { timestamp: `${day}11:00:00Z`, sentAt: `${day}12:00:05Z` },
+      at('10:59:55.000'),
+      ['skew_corrected'],
+    ],
+    [
+      'is kept when a retry is just 12 h late',
+      { timestamp: `${day}00:00:00Z`, sentAt: `${day}00:00:00Z`, retryCount: 1 },
+      at('00:00:00.000'),
+      ['skew_taken_as_delay'],
+    ],
+    [
+      'stays the receipt where the same receipt was all there was to give before',
+      {
+        timestamp: `${day}12:00:00Z`,
+        originalTimestamp: `${day}12:00:00Z`,
+        receivedBefore: `${day}12:00:00Z`,
+        sentAt: `${day}10:00:00Z`,
+      },
+      noon,
+      [],
+    ],
+    [
+      'is what the application gave, where its SDK added when it was called',
       { timestamp: `${day}09:00:00Z`, originalTimestamp: `${day}10:00:00Z` },
+      at('09:00:00.000'),
+      [],
+    ],
+    [
+      'comes from originalTimestamp where there is no timestamp that can be read',
+      { timestamp: 'x', originalTimestamp: `${day}10:00:00Z` },
+      at('10:00:00.000'),
+      [],
+    ],
+    [
+      'comes from originalTimestamp once a collector has corrected the timestamp',
+      {
+        timestamp: `${day}09:00:00Z`,
+        originalTimestamp: `${day}10:00:00Z`,
+        receivedBefore: `${day}11:00:00Z`,
+      },
       at('10:00:00.000'),
       [],
     ],

@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Analytics } from '@segment/analytics-node'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { acceptsWriteKey, apply } from '../support/applied.ts'
+import { device, everyCall } from '../support/every-call.ts'
 import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
 import { openReceiver, type Receiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
@@ -36,13 +38,8 @@ beforeAll(async () => {
       },
     ],
   }
-  const applied = await fetch(`${millrace.adminUrl}/admin/v1/apply`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${millrace.token}`, 'content-type': 'application/json' },
-    body: JSON.stringify(configuration),
-  })
-  expect(applied.status).toBe(200)
-  await acceptsWriteKey()
+  await apply(millrace, configuration)
+  await acceptsWriteKey(millrace.collectUrl, writeKey)
 })
 
 afterAll(async () => {
@@ -51,27 +48,10 @@ afterAll(async () => {
   await removeDataDir(dataDir)
 })
 
-/** Configuration takes effect within seconds; an empty batch tells when without leaving a trace. */
-const acceptsWriteKey = () =>
-  until(async () => {
-    const response = await fetch(`${millrace.collectUrl}/v1/batch`, {
-      method: 'POST',
-      headers: { authorization: `Basic ${Buffer.from(`${writeKey}:`).toString('base64')}` },
-      body: '{"batch":[]}',
-    })
-    await response.text()
-    return response.status !== 401
-  })
-
 const timestamp = new Date('2026-01-02T03:04:05.678Z')
 const at = '2026-01-02T03:04:05.678Z'
 // This process's clock stands still: without this, the time since its start would count as the sender's skew.
 const context = { ignoreSentAt: true }
-const device = {
-  device: { model: 'Pixel 9', type: 'android' },
-  os: { name: 'Android', version: '16' },
-  app: { build: '12', name: 'Shop', version: '3.4' },
-}
 
 test('every kind of call of the SDK reaches the webhook exactly once, in its shape', async () => {
   const sdk = new Analytics({ writeKey, host: millrace.collectUrl, disable: false })
@@ -94,52 +74,9 @@ test('every kind of call of the SDK reaches the webhook exactly once, in its sha
   expect(errors).toEqual([])
 
   await until(() => receiver.requests.length >= 6)
-  const bodyOf = (type: string) => bodies().find((body) => body['type'] === type)
-  expect(bodyOf('identify')).toEqual({
-    version: 1,
-    type: 'identify',
-    userId,
-    traits: { email: 'a@example.org', plan: 'pro' },
-    timestamp: at,
-  })
-  expect(bodyOf('track')).toEqual({
-    version: 1,
-    type: 'track',
-    userId,
-    event: 'Order Completed',
-    properties: { price: 9.5 },
-    timestamp: at,
-  })
-  expect(bodyOf('page')).toEqual({
-    version: 1,
-    type: 'page',
-    userId,
-    properties: { url: 'https://example.org/', name: 'Home' },
-    timestamp: at,
-  })
-  expect(bodyOf('screen')).toEqual({
-    version: 1,
-    type: 'screen',
-    userId,
-    name: 'Cart',
-    context: expect.objectContaining(device),
-    timestamp: at,
-  })
-  expect(bodyOf('group')).toEqual({
-    version: 1,
-    type: 'group',
-    userId,
-    groupId: 'g1',
-    traits: { 'total seats': 5 },
-    timestamp: at,
-  })
-  expect(bodyOf('alias')).toEqual({
-    version: 1,
-    type: 'alias',
-    'Previous ID': userId,
-    'User ID': 'u2',
-    timestamp: at,
-  })
+  const expected = everyCall({ userId, newId: 'u2', at })
+  for (const [kind, body] of Object.entries(expected))
+    expect(bodies().find(({ type }) => type === kind)).toEqual(body)
   await sentinel()
   expect(receiver.requests).toHaveLength(7)
   expect(receiver.badSignatures).toEqual([])

@@ -57,7 +57,9 @@ const serverPid = async (dataDir: string) => {
 
 const acceptedCalls = async (command: CommandRun) => {
   const text = await (await fetch(`${field(command, 'Admin')}/metrics`)).text()
-  return Number(/^millrace_calls_accepted_total\{[^}]*\} (\d+)/m.exec(text)?.[1])
+  return Number(
+    /^millrace_pipeline_calls_total\{[^}]*step="appended"[^}]*\} (\d+)/m.exec(text)?.[1],
+  )
 }
 
 test('the first start prints what works when pasted; the second keeps it', async () => {

@@ -1,38 +1,23 @@
-import { readFileSync } from 'node:fs'
-import { createServer as createHttps } from 'node:https'
-import type { AddressInfo } from 'node:net'
-import { createServer as createPlain, type Server, type Socket } from 'node:net'
+// The outgoing port: what is sent, and what each kind of answer means.
+import { createServer as createPlain } from 'node:net'
 import { afterAll, describe, expect, test } from 'vitest'
 import { undiciPost, userAgent } from '../../src/http/undici-post.ts'
 import { openReceiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
+import { closeServers, listen } from './servers.ts'
 
-const post = undiciPost()
+const post = undiciPost({ addresses: { allowPrivate: true, allowed: [] } })
 const receiver = await openReceiver({ secret: null })
-const servers: Server[] = []
-const sockets = new Set<Socket>()
 
 afterAll(async () => {
   await post.close()
   await receiver.close()
-  for (const socket of sockets) socket.destroy()
-  for (const server of servers) server.close()
+  closeServers()
 })
 
 const body = Buffer.from('{"type":"track","é":"😀"}')
 const headers = { 'Content-Type': 'application/json', 'X-Team': 'growth' }
 const send = (url = receiver.url) => post({ url, headers, body })
-
-/** A TCP server that does as told with every connection. */
-const listen = async (server: Server): Promise<number> => {
-  servers.push(server)
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket)
-    socket.on('error', () => undefined)
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return (server.address() as AddressInfo).port
-}
 
 test('sends the bytes as given, with no headers beyond those given and what HTTP needs', async () => {
   receiver.reply(() => 204)
@@ -97,8 +82,9 @@ test('a receiver that does not answer within five seconds has timed out', async 
 })
 
 test('a refused connection is temporary', async () => {
-  const port = await listen(createPlain())
-  await new Promise((resolve) => servers.pop()?.close(resolve))
+  const server = createPlain()
+  const port = await listen(server)
+  await new Promise((resolve) => server.close(resolve))
   expect((await send(`http://127.0.0.1:${port}/`)).answer).toMatchObject({
     type: 'temporary',
     reason: 'connection_refused',
@@ -189,81 +175,6 @@ test('of an endless answer 8 KiB are read, then the connection is destroyed', as
 test('a URL that cannot be posted to is final', async () => {
   expect((await send('ftp://127.0.0.1/')).answer).toMatchObject({ reason: 'invalid_url' })
   expect((await send('nonsense')).answer).toMatchObject({ type: 'final', reason: 'invalid_url' })
-})
-
-const pem = (name: string) => readFileSync(new URL(`tls/${name}`, import.meta.url), 'utf8')
-
-test('a server that accepts and never finishes its handshake runs into the connect timeout', async () => {
-  const port = await listen(createPlain())
-  const quick = undiciPost({ limits: { connectMs: 100 } })
-  const { answer } = await quick({ url: `https://localhost:${port}/`, headers, body })
-  expect(answer).toMatchObject({ type: 'temporary', reason: 'connect_timeout' })
-  await quick.close()
-})
-
-describe('a TLS receiver', () => {
-  const serve = async (name: string) => {
-    let requests = 0
-    const tls = { key: pem(`${name}.key`), cert: pem(`${name}.crt`) }
-    const server = createHttps(tls, (_request, response) => {
-      requests += 1
-      response.end()
-    })
-    const port = await listen(server as unknown as Server)
-    return { url: `https://localhost:${port}/`, requests: () => requests }
-  }
-
-  test('whose certificate a trusted authority signed gets the message', async () => {
-    const { url, requests } = await serve('leaf')
-    const trusting = undiciPost({ ca: pem('ca.crt') })
-    expect((await trusting({ url, headers, body })).answer).toEqual({ type: 'delivered' })
-    expect(requests()).toBe(1)
-    await trusting.close()
-  })
-
-  test('whose certificate is self-signed gets no request', async () => {
-    const { url, requests } = await serve('self')
-    expect((await send(url)).answer).toMatchObject({ type: 'final', reason: 'tls_self_signed' })
-    expect(requests()).toBe(0)
-  })
-
-  test('whose self-signed certificate is trusted by name gets no request either', async () => {
-    const { url, requests } = await serve('self')
-    const trusting = undiciPost({ ca: pem('self.crt') })
-    expect((await trusting({ url, headers, body })).answer).toMatchObject({
-      type: 'final',
-      reason: 'tls_self_signed',
-    })
-    expect(requests()).toBe(0)
-    await trusting.close()
-  })
-
-  test('stays refused where the environment switches verification off', async () => {
-    const { url, requests } = await serve('self')
-    process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
-    const result = await send(url).finally(() => {
-      delete process.env['NODE_TLS_REJECT_UNAUTHORIZED']
-    })
-    expect(result.answer).toMatchObject({ type: 'final', reason: 'tls_self_signed' })
-    expect(requests()).toBe(0)
-  })
-
-  test('under another name is temporary', async () => {
-    const { url, requests } = await serve('leaf')
-    const trusting = undiciPost({ ca: pem('ca.crt') })
-    const elsewhere = url.replace('localhost', '127.0.0.1')
-    expect((await trusting({ url: elsewhere, headers, body })).answer).toMatchObject({
-      type: 'temporary',
-      reason: 'tls_wrong_name',
-    })
-    expect(requests()).toBe(0)
-    await trusting.close()
-  })
-
-  test('whose authority is unknown is temporary', async () => {
-    const { url } = await serve('leaf')
-    expect((await send(url)).answer).toMatchObject({ reason: 'tls_incomplete_chain' })
-  })
 })
 
 test("a closed port rejects: that is nobody's failed try", async () => {

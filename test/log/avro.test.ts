@@ -22,6 +22,7 @@ const aMessage: Message = {
   sentAt: null,
   receivedAt: Number.MAX_SAFE_INTEGER,
   body: Buffer.from('{"a":1}'),
+  filtered: null,
 }
 
 const anOutbound: Outbound = {
@@ -39,8 +40,7 @@ const anOutbound: Outbound = {
 }
 
 // Worked out by hand from the Avro specification, field by field.
-const goldenCall = [
-  '00 00000000',
+const goldenFields = [
   '06 6d2d31',
   '000102030405060708090a0b0c0d0e0f',
   '02',
@@ -57,6 +57,11 @@ const goldenCall = [
   'feffffffffffff1f',
   '0e 7b2261223a317d',
 ]
+
+/** As the first release wrote it, and as this one does. */
+const goldenFirst = ['00 00000000', ...goldenFields]
+const goldenCall = ['00 ffffffff', ...goldenFields, '00']
+const goldenFiltered = ['00 ffffffff', ...goldenFields, '02 22 6576656e745f6e6f745f706c616e6e6564']
 
 const goldenOutbound = [
   '00 00000000',
@@ -78,6 +83,19 @@ const hex = (parts: readonly string[]) => parts.join('').replaceAll(' ', '')
 test('a call has its golden bytes, and comes back from them', async () => {
   expect(Buffer.from(call.encode(aMessage)).toString('hex')).toBe(hex(goldenCall))
   expect(await call.decode([Buffer.from(hex(goldenCall), 'hex')])).toEqual([aMessage])
+})
+
+test('a filtered call has its golden bytes, and comes back from them', async () => {
+  const filtered = { ...aMessage, filtered: 'event_not_planned' }
+  expect(Buffer.from(call.encode(filtered)).toString('hex')).toBe(hex(goldenFiltered))
+  expect(await call.decode([Buffer.from(hex(goldenFiltered), 'hex')])).toEqual([filtered])
+})
+
+test('a call of the first release is read, alone and between calls of this one', async () => {
+  const first = Buffer.from(hex(goldenFirst), 'hex')
+  expect(call.decode([first])).toEqual([aMessage])
+  const decoded = await call.decode([call.encode(aMessage), first, call.encode(aMessage)])
+  expect(decoded).toEqual([aMessage, aMessage, aMessage])
 })
 
 test('an outbound message has its golden bytes, and comes back from them', async () => {
@@ -118,6 +136,7 @@ test('every call comes back as it went in', async () => {
     sentAt: fc.option(time),
     receivedAt: time,
     body: fc.uint8Array({ maxLength: 100_000, size: 'max' }).map((bytes) => Buffer.from(bytes)),
+    filtered: maybe,
   })
   await fc.assert(
     fc.asyncProperty(message, async (one) => {
@@ -132,9 +151,19 @@ test.each([
   ['too short', '0000'],
   ['cut off', hex(goldenCall).slice(0, -2)],
   ['with something after it', `${hex(goldenCall)}00`],
+  ['of the first release, cut off', hex(goldenFirst).slice(0, -2)],
+  ['of the first release, with something after it', `${hex(goldenFirst)}00`],
 ])('a value that is %s is refused as schema_unknown', async (_, bytes) => {
   const decode = async () => call.decode([Buffer.from(bytes, 'hex')])
   await expect(decode()).rejects.toMatchObject({ code: 'schema_unknown' })
+})
+
+test('a value of a later version is refused, and the refusal says to upgrade', async () => {
+  const value = Buffer.from(call.encode(aMessage))
+  value.writeInt32BE(-2, 1)
+  const decode = async () => call.decode([value])
+  await expect(decode()).rejects.toMatchObject({ code: 'schema_unknown' })
+  await expect(decode()).rejects.toThrow('version 3, which a newer release wrote: upgrade')
 })
 
 test('a value of another schema needs a registry, and the refusal says so', async () => {

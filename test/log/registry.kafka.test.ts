@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { COMPATIBILITY, SchemaRegistry, SchemaType } from '@kafkajs/confluent-schema-registry'
 import { describe, expect, inject, test } from 'vitest'
-import type { Outbound } from '../../src/domain/message.ts'
+import type { Message, Outbound } from '../../src/domain/message.ts'
 import { openCodecs } from '../../src/log/avro.ts'
 import { openRegistry } from '../../src/log/registry.ts'
 
@@ -21,6 +21,25 @@ const anOutbound: Outbound = {
   shard: 63,
   seq: 12,
   body: Buffer.from('{}'),
+}
+
+const aMessage: Message = {
+  messageId: 'm-1',
+  digest: Buffer.alloc(16, 7),
+  type: 'track',
+  workspaceId: 1,
+  sourceId: 2,
+  userId: 'u1',
+  anonymousId: null,
+  previousId: null,
+  groupId: null,
+  event: 'Ordered',
+  timestamp: 1_795_243_218_929,
+  originalTimestamp: 1_795_243_218_929,
+  sentAt: null,
+  receivedAt: 1_795_243_218_930,
+  body: Buffer.from('{}'),
+  filtered: null,
 }
 
 const aPrefix = () => `t${randomBytes(4).toString('hex')}.`
@@ -57,6 +76,37 @@ describe.skipIf(url === '')('with a registry', () => {
       const answer = await fetch(`${url}/subjects/${prefix}${topic}-value/versions`)
       expect(await answer.json(), topic).toEqual([1])
     }
+  })
+
+  test('the first release’s schema of calls is followed by this one’s, and both are read', async () => {
+    const prefix = aPrefix()
+    const client = new SchemaRegistry({ host: url })
+    const path = new URL('../../schemas/call.1.avsc', import.meta.url)
+    const schema = await readFile(path, 'utf8')
+    const firsts: Buffer[] = []
+    const { filtered: _, ...first } = aMessage
+    for (const topic of ['calls', 'calls.import']) {
+      const { id } = await client.register(
+        { type: SchemaType.AVRO, schema },
+        { subject: `${prefix}${topic}-value`, compatibility: COMPATIBILITY.BACKWARD },
+      )
+      firsts.push(await client.encode(id, first))
+    }
+    const { call } = await openCodecs({ registry: openRegistry({ url }), prefix })
+    for (const topic of ['calls', 'calls.import']) {
+      const answer = await fetch(`${url}/subjects/${prefix}${topic}-value/versions`)
+      expect(await answer.json(), topic).toEqual([1, 2])
+    }
+    const filtered = { ...aMessage, filtered: 'event_not_planned' }
+    const ours = call.encode(filtered)
+    expect(await client.decode(Buffer.from(ours))).toEqual(filtered)
+    const bare = (await openCodecs({})).call.encode(filtered)
+    expect(await call.decode([...firsts, ours, bare])).toEqual([
+      aMessage,
+      aMessage,
+      filtered,
+      filtered,
+    ])
   })
 
   test('values without a registry’s id are read as this release’s', async () => {

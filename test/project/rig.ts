@@ -65,6 +65,7 @@ export const aMessage = (over: Sent, now: number): Message => {
     originalTimestamp: now,
     sentAt: null,
     receivedAt: now,
+    filtered: null,
     ...identity,
     digest: digestOf(identity),
     body: Buffer.from(JSON.stringify({ properties: properties ?? {}, traits: traits ?? {} })),
@@ -72,7 +73,7 @@ export const aMessage = (over: Sent, now: number): Message => {
 }
 
 const tables =
-  'position, identity, ustate, membership, merge, audience_build, audience_fence, leaf, audience_state, duplicate_chunk, duplicate_segment, duplicate_page'
+  'position, identity, ustate, membership, merge, audience_build, audience_fence, leaf, audience_state, duplicate_chunk, duplicate_segment, duplicate_page, usage_call, usage_sighting, usage_page'
 
 const defaultPartitions: Partitions = { calls: 3, 'calls.import': 2, outbound: 1 }
 

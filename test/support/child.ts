@@ -3,7 +3,8 @@ import { type Environment, parseConfig } from '../../src/config.ts'
 import { openLogger } from '../../src/logger.ts'
 import { startMillrace } from '../../src/serve.ts'
 
-export type ChildStart = { readonly env: Environment; readonly time: number }
+/** Without a time the clock runs until it is set. */
+export type ChildStart = { readonly env: Environment; readonly time: number | null }
 
 /** From the parent. */
 export type Order = { readonly type: 'time'; readonly id: number; readonly at: number }
@@ -32,7 +33,7 @@ process.on('disconnect', () => process.exit(1))
 try {
   const config = parseConfig(start.env)
   const logger = openLogger({ level: config.logLevel, pretty: false })
-  const millrace = await startMillrace({ config, logger, clock: () => new Date(now) })
+  const millrace = await startMillrace({ config, logger, clock: () => new Date(now ?? Date.now()) })
   const { collectUrl, adminUrl } = millrace
   process.on('SIGTERM', () => millrace.stop().catch(() => undefined))
   await tell({ type: 'started', collectUrl, adminUrl })

@@ -89,6 +89,12 @@ export const startCollecting = async (over: Partial<CollectDeps> = {}): Promise<
       const key = [name, ...Object.values(labels)].join(' ')
       counted.set(key, (counted.get(key) ?? 0) + amount)
     },
+    pipeline: {
+      count: ({ sourceId, step, type, reason }, amount) => {
+        const key = `calls.${step} ${sourceId} ${reason ?? type}`
+        counted.set(key, (counted.get(key) ?? 0) + amount)
+      },
+    },
     ...over,
   })
   started.push(collect)

@@ -1,10 +1,16 @@
 // Builders for configuration snapshots, and a Live whose snapshot a test replaces.
-import type {
-  Audience,
-  Configuration,
-  Destination,
-  Live,
-  Source,
+import { hash } from 'node:crypto'
+import { keyringOf } from '../../src/control/secret.ts'
+import {
+  type Audience,
+  type Configuration,
+  type Destination,
+  defaultDestinationSettings,
+  defaultSourceSettings,
+  defaultWebhook,
+  type Live,
+  type Source,
+  type Webhook,
 } from '../../src/domain/configuration.ts'
 
 export const aSource = (over: Partial<Source> = {}): Source => ({
@@ -13,9 +19,26 @@ export const aSource = (over: Partial<Source> = {}): Source => ({
   name: 'web',
   class: 'server',
   writeKey: 'wk_web',
+  // Of sk_web: SHA-256 in hex.
+  secretKeyHash: hash('sha256', 'sk_web', 'hex'),
   enabled: true,
+  settings: defaultSourceSettings,
   ...over,
 })
+
+/** What tests seal secrets with: 32 bytes in base64. */
+export const aSecretKey = 'bWlsbHJhY2UtdGVzdHMtc2VhbC13aXRoLXRoaXMta2U='
+
+export const aKeyring = keyringOf(aSecretKey, [])
+
+export const aWebhook = (over: Partial<Webhook> = {}): Webhook => ({
+  ...defaultWebhook,
+  url: 'http://127.0.0.1:9/hook',
+  ...over,
+})
+
+export const to = (...urls: readonly string[]): readonly Webhook[] =>
+  urls.map((url) => aWebhook({ url }))
 
 export const aDestination = (over: Partial<Destination> = {}): Destination => ({
   id: 1,
@@ -24,10 +47,13 @@ export const aDestination = (over: Partial<Destination> = {}): Destination => ({
   type: 'webhook',
   enabled: true,
   sourceIds: new Set([1]),
+  ...defaultDestinationSettings,
   sharedSecret: 'secret',
+  nextSharedSecret: null,
   historical: true,
   historicalAfterMs: 86_400_000,
-  webhooks: [{ url: 'http://127.0.0.1:9/hook', headers: {} }],
+  webhooks: [aWebhook()],
+  filters: [],
   ...over,
 })
 
@@ -47,15 +73,18 @@ type Parts = {
   readonly destinations?: readonly Destination[]
   readonly audiences?: readonly Audience[]
   readonly regionalAccess?: boolean
+  readonly grandfathered?: boolean
 }
 
 export const aConfiguration = (parts: Parts = {}, version = 1n): Configuration => {
-  const { sources = [aSource()], destinations = [], audiences = [], regionalAccess = false } = parts
+  const { sources = [aSource()], destinations = [], audiences = [] } = parts
+  const { regionalAccess = false, grandfathered = false } = parts
   return {
     version,
-    workspaces: new Map([[1, { id: 1, name: 'shop', regionalAccess }]]),
+    workspaces: new Map([[1, { id: 1, name: 'shop', regionalAccess, grandfathered }]]),
     sources: new Map(sources.map((source) => [source.id, source])),
     sourceByWriteKey: new Map(sources.map((source) => [source.writeKey, source])),
+    sourceBySecretKeyHash: new Map(sources.map((source) => [source.secretKeyHash, source])),
     destinations: new Map(destinations.map((destination) => [destination.id, destination])),
     destinationsBySource: new Map(
       sources.map(({ id }) => [id, destinations.filter(({ sourceIds }) => sourceIds.has(id))]),

@@ -4,14 +4,15 @@ import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { clearCluster } from '../../src/postgres/embedded-orphan.ts'
 import type { ChildStart, News, Order } from './child.ts'
+import { aSecretKey } from './configuration.ts'
 
 export type ProcessOptions = {
   /** Embedded Postgres here; or else a database by URL. */
   readonly dataDir?: string
   readonly databaseUrl?: string
   readonly kafkaBrokers?: readonly string[]
-  /** What the clock says at first; it stands still until `setTime`. The present when absent. */
-  readonly time?: Date
+  /** What the clock says at first; it stands still until `setTime`, unless it is to run. The present when absent. */
+  readonly time?: Date | 'running'
   /** More MILLRACE_ variables. */
   readonly env?: Readonly<Record<string, string>>
 }
@@ -39,7 +40,11 @@ export type Ended = { readonly code: number | null; readonly signal: NodeJS.Sign
 export const processToken = 'at_test_0123456789abcdef'
 
 export const startProcess = async (options: ProcessOptions): Promise<MillraceProcess> => {
-  const start: ChildStart = { env: envOf(options), time: (options.time ?? new Date()).getTime() }
+  const { time = new Date() } = options
+  const start: ChildStart = {
+    env: envOf(options),
+    time: time === 'running' ? null : time.getTime(),
+  }
   const child = fork(new URL('./child.ts', import.meta.url), [JSON.stringify(start)], {
     execArgv: [],
     env: pick(process.env, ['PATH', 'HOME', 'TMPDIR', 'LANG']),
@@ -86,7 +91,9 @@ const envOf = (options: ProcessOptions): Readonly<Record<string, string>> => ({
   MILLRACE_ALLOW_PRIVATE_DESTINATIONS: 'true',
   MILLRACE_LOG_LEVEL: 'warn',
   ...(options.dataDir === undefined ? {} : { MILLRACE_DATA_DIR: options.dataDir }),
-  ...(options.databaseUrl === undefined ? {} : { MILLRACE_DATABASE_URL: options.databaseUrl }),
+  ...(options.databaseUrl === undefined
+    ? {}
+    : { MILLRACE_DATABASE_URL: options.databaseUrl, MILLRACE_SECRET_KEY: aSecretKey }),
   ...(options.kafkaBrokers === undefined
     ? {}
     : { MILLRACE_KAFKA_BROKERS: options.kafkaBrokers.join(',') }),

@@ -21,7 +21,13 @@ export const aReceipt = (over: Partial<Receipt> = {}): TestReceipt => {
     userAgent: 'test/1',
     messageId: () => 'made',
     flag: (flag) => flags.push(flag),
-    limits: { callBytesMax: 32_768, depthMax: 64, messageIdLengthMax: 100, idLengthMax: 512 },
+    limits: {
+      callBytesMax: 32_768,
+      depthMax: 64,
+      propertiesMax: 10_000,
+      messageIdLengthMax: 100,
+      idLengthMax: 512,
+    },
     flags,
     ...over,
   }

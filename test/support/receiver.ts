@@ -1,4 +1,4 @@
-// A real HTTP receiver: keeps what arrives, checks every signature, answers as scripted.
+// A real HTTP receiver: keeps what arrives, checks every signature and every body, answers as scripted.
 import { createHmac } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -26,6 +26,8 @@ export type Receiver = {
   readonly requests: Received[]
   /** Requests whose X-Signature is not the HMAC of the bytes that came. */
   readonly badSignatures: Received[]
+  /** Bodies that are not, byte for byte, what parsing and stringifying them gives: `close` rejects when there are any. */
+  readonly unstable: string[]
   /** Requests being answered at once, at most so far. */
   atOnceMax: number
   reply(script: (request: Received, index: number) => Reply): void
@@ -48,9 +50,13 @@ export const openReceiver = async (options: Options = {}): Promise<Receiver> => 
       (received) => {
         const index = receiver.requests.push(received) - 1
         if (!isSigned(received, secret)) receiver.badSignatures.push(received)
+        if (!isFixedPoint(received.body)) receiver.unstable.push(received.body.toString('utf8'))
         return answer(response, script(received, index))
       },
-      () => response.destroy(),
+      (error: Error) => {
+        if (error instanceof SyntaxError) receiver.unstable.push(error.message)
+        response.destroy()
+      },
     )
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -58,15 +64,20 @@ export const openReceiver = async (options: Options = {}): Promise<Receiver> => 
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
     requests: [],
     badSignatures: [],
+    unstable: [],
     atOnceMax: 0,
     reply: (next) => {
       script = next
     },
-    close: () =>
-      new Promise((resolve) => {
+    close: async () => {
+      await new Promise<void>((resolve) => {
         server.close(() => resolve())
         server.closeAllConnections()
-      }),
+      })
+      const { unstable } = receiver
+      if (unstable.length > 0)
+        throw new Error(`${unstable.length} bodies are no fixed point, the first: ${unstable[0]}`)
+    },
   }
   return receiver
 }
@@ -83,6 +94,10 @@ const read = async (request: IncomingMessage, now: () => number): Promise<Receiv
     at: now(),
   }
 }
+
+/** What a receiver that hashes the body as it re-serialises it relies on. */
+export const isFixedPoint = (body: Buffer): boolean =>
+  Buffer.from(JSON.stringify(JSON.parse(body.toString('utf8')))).equals(body)
 
 const isSigned = ({ headers, body }: Received, secret: string | null): boolean =>
   secret === null

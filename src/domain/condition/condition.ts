@@ -50,6 +50,18 @@ export const parseCondition = (json: unknown): Parsed => {
     : { ok: true, condition }
 }
 
+export type ParsedFilter =
+  | { readonly ok: true; readonly filter: Filter }
+  | { readonly ok: false; readonly problems: readonly Problem[] }
+
+/** A condition on the properties of one call alone, as an event's `where`. */
+export const parsePropertyFilter = (json: unknown): ParsedFilter => {
+  const report: Report = { problems: [], leaves: 0, leavesMax: conditionLimits.leavesMax }
+  const filter = parseFilter(readingOf(json as Json, report), 0)
+  const problems = problemsOf(report)
+  return filter === null || problems.length > 0 ? { ok: false, problems } : { ok: true, filter }
+}
+
 const kinds = ['all', 'any', 'not', 'trait', 'event'] as const
 
 const parseNode = (at: Reading, depth: number): Condition | null => {

@@ -1,0 +1,50 @@
+// Processes join, leave and are killed while messages flow: partitions change hands, and nothing is lost.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, onTestFinished, test } from 'vitest'
+import { cloneDatabase } from '../support/database.ts'
+import { seeded } from '../support/seeded.ts'
+import { openLine } from './line.ts'
+
+const seed = Number(process.env['CHAOS_SEED'] ?? Date.now() % 1_000_000)
+/** In the long form, `npm run chaos -- deliver`, as many as there are kills. */
+const runs = Math.min(50, Number(process.env['CHAOS_RUNS'] ?? 12))
+const positionEveryMs = 250
+const database = await cloneDatabase()
+
+test(`processes that come, go and die under load lose nothing (${runs} changes, seed ${seed})`, async () => {
+  const random = seeded(seed)
+  const line = await openLine({
+    database,
+    manners: [
+      () => ({ status: 200, afterMs: 0 }),
+      () => ({ status: 200, afterMs: 50 }),
+      () => ({ status: random() < 0.05 ? 503 : 200, afterMs: 0 }),
+    ],
+    users: 400,
+    callsPerSecond: 60,
+    speed: 10,
+  })
+  onTestFinished(() => line.close())
+  const changedAt: number[] = []
+  const lives = [await line.start()]
+  for (let change = 0; change < runs; change += 1) {
+    await sleep(1_000 + Math.floor(random() * 1_000))
+    const leaver = lives[Math.floor(random() * lives.length)]
+    const isLeaving = lives.length > 2 || (lives.length > 1 && random() < 0.5)
+    if (isLeaving && leaver) {
+      lives.splice(lives.indexOf(leaver), 1)
+      await (random() < 0.5 ? leaver.kill9() : leaver.stop())
+    } else lives.push(await line.start())
+    changedAt.push(performance.now())
+  }
+  await line.endLoad()
+  await line.settled()
+  for (const life of lives) await life.stop()
+  const changes = line.seen.killsAt(changedAt, positionEveryMs)
+  const duplicates = changes.reduce((sum, change) => sum + change.duplicates, 0)
+  process.stdout.write(
+    `${line.appended() * 3} pairs over ${runs} changes, seed ${seed}: ${duplicates} duplicates, ` +
+      `${line.seen.outOfOrder.length} out of order\n`,
+  )
+  expect(line.seen.outOfOrder).toEqual([])
+})

@@ -1,0 +1,158 @@
+// One test file's part of the shared Millrace: its own sources, and a receiver that keeps what arrives.
+import { randomBytes } from 'node:crypto'
+import { expect, inject, onTestFailed, onTestFinished } from 'vitest'
+import { acceptsWriteKey, apply } from '../support/applied.ts'
+import { type EveryCall, everyCall } from '../support/every-call.ts'
+import { openReceiver, type Receiver } from '../support/receiver.ts'
+import { until } from '../support/until.ts'
+import { type Fault, openProxy, type UnsteadyProxy } from './proxy.ts'
+
+export type Line = {
+  readonly collectUrl: string
+  readonly receiver: Receiver
+  /** What arrived, in the order it came. */
+  bodies(): readonly Record<string, unknown>[]
+  /** Of one user, whatever an alias calls them. */
+  bodiesOf(userId: string): readonly Record<string, unknown>[]
+  close(): Promise<void>
+}
+
+export type LineSource = {
+  readonly name: string
+  readonly class: 'web' | 'mobile' | 'server'
+  readonly writeKey: string
+  readonly callsPerSecondMax?: number
+}
+
+const sharedSecret = 'clients-secret'
+
+export const openLine = async (name: string, sources: readonly LineSource[]): Promise<Line> => {
+  const { collectUrl, ...admin } = inject('millrace')
+  const receiver = await openReceiver({ secret: sharedSecret })
+  await apply(admin, {
+    workspaces: [
+      {
+        name,
+        sources,
+        destinations: [
+          {
+            name: 'Webhooks',
+            type: 'webhook',
+            sources: sources.map((source) => source.name),
+            sharedSecret,
+            webhooks: [{ url: receiver.url }],
+          },
+        ],
+      },
+    ],
+  })
+  for (const { writeKey } of sources) await acceptsWriteKey(collectUrl, writeKey)
+  const bodies = () => receiver.requests.map(({ json }) => json)
+  return {
+    collectUrl,
+    receiver,
+    bodies,
+    bodiesOf: (userId) =>
+      bodies().filter(
+        (body) =>
+          (body['userId'] === userId || body['Previous ID'] === userId) &&
+          !String(body['event']).startsWith('sentinel'),
+      ),
+    close: () => receiver.close(),
+  }
+}
+
+/** Nobody else's: files and tests share the Millrace. */
+export const freshId = (prefix: string) => `${prefix}-${randomBytes(6).toString('hex')}`
+
+/** Recent, so that it is no import; whole milliseconds, as every client can write them. */
+export const aMinuteAgo = () => new Date(Date.now() - 60_000).toISOString()
+
+/** Whose calls wait for each other. */
+export type Chain = {
+  readonly writeKey: string
+  readonly userId: string
+  readonly newId: string
+  readonly anonymousId?: string
+}
+
+/** `hasScreen`: whether the SDK has screen calls; true when absent. */
+export type Wanted = EveryCall & Chain & { readonly hasScreen?: boolean }
+
+/** One of each kind arrived, in its shape, signed, and nothing twice. */
+export const expectEveryCall = async (line: Line, wanted: Wanted): Promise<void> => {
+  const { screen: _, ...withoutScreen } = everyCall(wanted)
+  const expected = wanted.hasScreen === false ? withoutScreen : everyCall(wanted)
+  const kinds = Object.keys(expected)
+  await until(
+    () => line.bodiesOf(wanted.userId).length >= kinds.length,
+    `${kinds.length} calls of ${wanted.userId} arrive`,
+  )
+  for (const [kind, body] of Object.entries(expected))
+    expect(line.bodiesOf(wanted.userId).find(({ type }) => type === kind)).toEqual(body)
+  await settled(line, wanted)
+  expect(line.bodiesOf(wanted.userId)).toHaveLength(kinds.length)
+  expect(line.receiver.badSignatures).toEqual([])
+}
+
+/** The same visitor's next call arrives after everything before it: a second copy would be here by then. */
+export const settled = async (line: Line, chain: Chain): Promise<void> => {
+  const mark = freshId('sentinel')
+  const headers = { authorization: `Basic ${Buffer.from(`${chain.writeKey}:`).toString('base64')}` }
+  const visitors = [
+    ...new Set([chain.anonymousId ?? chain.userId, chain.anonymousId ?? chain.newId]),
+  ]
+  for (const [index, visitor] of visitors.entries()) {
+    const call = JSON.stringify({
+      ...(chain.anonymousId === undefined ? { userId: visitor } : { anonymousId: visitor }),
+      event: `${mark} ${index}`,
+    })
+    const send = () =>
+      fetch(`${line.collectUrl}/v1/track`, { method: 'POST', headers, body: call }).then(
+        (response) => response.status,
+      )
+    await until(async () => (await send()) === 200, `${mark} is taken`)
+  }
+  await until(
+    () =>
+      visitors.every((_, index) => line.bodies().some(({ event }) => event === `${mark} ${index}`)),
+    `${mark} arrives`,
+  )
+}
+
+/** Every number from 0 to `count` arrived once. */
+export const expectNumbers = async (line: Line, chain: Chain, count: number): Promise<void> => {
+  const numbers = () =>
+    line
+      .bodiesOf(chain.userId)
+      .filter(({ event }) => event === 'Counted')
+      .map(({ properties }) => (properties as { readonly number: number }).number)
+  await until(() => new Set(numbers()).size >= count, `${count} calls of ${chain.userId} arrive`)
+  await settled(line, chain)
+  expect(numbers().toSorted((a, b) => a - b)).toEqual(Array.from({ length: count }, (_, n) => n))
+}
+
+/** For this test alone; nothing is spoiled. */
+export const proxyTo = (line: Line): Promise<UnsteadyProxy> => openFor(line, null)
+
+/** For this test alone; one request in a hundred is spoiled, by a seed that a failure prints. */
+export const unsteadyProxyTo = (line: Line): Promise<UnsteadyProxy> => {
+  const given = process.env['MILLRACE_TEST_SEED']
+  const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given)
+  onTestFailed(() => {
+    process.stderr.write(`spoiled with MILLRACE_TEST_SEED=${seed}\n`)
+  })
+  return openFor(line, seed)
+}
+
+const openFor = async (line: Line, seed: number | null) => {
+  const proxy = await openProxy(line.collectUrl, seed)
+  onTestFinished(() => proxy.close())
+  return proxy
+}
+
+/** Three hundred requests meet each kind of fault once. */
+export const expectEveryFault = (proxy: UnsteadyProxy): void => {
+  const met = proxy.posts().flatMap(({ fault }): Fault[] => (fault === null ? [] : [fault]))
+  expect(met.slice(0, 3).toSorted()).toEqual(['429', '503', '503 once stored'])
+}
