@@ -8,6 +8,7 @@ const shared = {
 
 const kafka = 'test/**/*.kafka*.test.ts'
 const acceptance = 'test/**/*.acceptance.test.ts'
+const system = 'test/**/*.system.test.ts'
 const clients = 'test/**/*.clients.test.ts'
 const receivers = 'test/**/*.receivers.test.ts'
 const snippets = 'test/**/*.snippets.test.ts'
@@ -25,8 +26,12 @@ export default defineConfig({
           ...shared,
           name: 'here',
           include: ['test/**/*.test.ts'],
-          exclude: [kafka, acceptance, clients, receivers, snippets, chaos, packages],
+          exclude: [kafka, system, acceptance, clients, receivers, snippets, chaos, packages],
         },
+      },
+      // Whole processes: kills, restarts, takeovers and servers that are waited for: `npm run test:system`.
+      {
+        test: { ...shared, name: 'system', include: [system], exclude: [packages] },
       },
       // What needs a real broker and schema registry: `npm run test:kafka`.
       {
