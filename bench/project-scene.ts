@@ -92,8 +92,8 @@ const userAt = (key: number, { plan, now }: { plan: Plan; now: number }): UserSt
   user.userId = `user-${key}`
   user.identities = 1
   const bucket = Math.floor(now / hourMs) - (key % 500)
-  for (const leafId of plan.leaves.keys())
-    setSummary(user, leafId, { buckets: [bucket, bucket - 7], counts: [1, 1] })
+  for (const leaf of plan.leaves.values())
+    setSummary(user, leaf, { buckets: [bucket, bucket - 7], counts: [1, 1] })
   // Memberships and timer as the engine itself would have left them.
   assess(user, { audiences: plan.workspaces.get(1)?.audiences ?? [], at: now, whole: true })
   const stamp = { te: now, r: now, id: `00000000-0000-4000-8000-${String(key).padStart(12, '0')}` }

@@ -1,11 +1,11 @@
 // The binary form of a user's state in ustate.st: typically a few hundred bytes, far below 2 kB.
-import type { CountSummary } from '../domain/condition/summary.ts'
+import { type ByteWriter, byteWriter, packedReader } from '../domain/bytes.ts'
 import type { Stamp, Traits } from '../domain/traits.ts'
-import { type ByteWriter, byteWriter, packedReader } from './bytes.ts'
-import type { UserState } from './state.ts'
-import { skipSummary } from './unpack.ts'
+import type { Folded, UserState } from './state.ts'
+import { eachSummary } from './unpack.ts'
+import { fromFirstFormat } from './upgrade.ts'
 
-const format = 1
+const format = 2
 
 type Known = { leaf(id: number): boolean; audience(id: number): boolean }
 
@@ -59,14 +59,9 @@ const packSummaries = (to: ByteWriter, user: UserState, known: Known): void => {
   const { packed, folded } = user
   const places: Place[] = []
   reader.open(packed, user.summariesAt)
-  let stored = 0
-  for (let left = reader.varint(); left > 0; left--) {
-    stored += reader.varint()
-    const from = reader.at()
-    skipSummary(reader)
-    if (known.leaf(stored) && folded?.has(stored) !== true)
-      places.push({ id: stored, from, until: reader.at() })
-  }
+  eachSummary(reader, (id, from, until) => {
+    if (known.leaf(id) && folded?.has(id) !== true) places.push({ id, from, until })
+  })
   if (folded !== null) {
     for (const id of folded.keys()) if (known.leaf(id)) places.push({ id, from: -1, until: -1 })
     places.sort((left, right) => left.id - right.id)
@@ -76,20 +71,13 @@ const packSummaries = (to: ByteWriter, user: UserState, known: Known): void => {
   for (const { id, from, until } of places) {
     to.varint(id - last)
     last = id
-    if (from >= 0) to.packed(packed, from, until)
-    else packSummary(to, folded?.get(id) as CountSummary)
-  }
-}
-
-const packSummary = (to: ByteWriter, { buckets, counts }: CountSummary): void => {
-  to.varint(buckets.length)
-  let newer = buckets[0] ?? 0
-  to.varint(newer)
-  for (let at = 0; at < buckets.length; at++) {
-    const bucket = buckets[at] as number
-    if (at > 0) to.varint(newer - bucket)
-    to.varint(counts[at] as number)
-    newer = bucket
+    if (from < 0) {
+      const { kind, summary } = folded?.get(id) as Folded
+      to.sized(() => kind.write(to, summary))
+    } else {
+      to.varint(until - from)
+      to.packed(packed, from, until)
+    }
   }
 }
 
@@ -124,7 +112,8 @@ export const unpackUser = ({ st, ...row }: PackedUser): UserState =>
   unpackText(row, st.toString('latin1'))
 
 /** Of the packed form as a string of bytes; all of its summaries are walked, so a cut one is refused. */
-export const unpackText = (row: Omit<PackedUser, 'st'>, packed: string): UserState => {
+export const unpackText = (row: Omit<PackedUser, 'st'>, stored: string): UserState => {
+  const packed = stored.charCodeAt(0) === 1 ? fromFirstFormat(stored) : stored
   reader.open(packed, 0)
   if (reader.varint() !== format) throw new RangeError('a packed user has an unknown format')
   const merges = reader.varint()
@@ -136,10 +125,7 @@ export const unpackText = (row: Omit<PackedUser, 'st'>, packed: string): UserSta
     members.push(last)
   }
   const summariesAt = reader.at()
-  for (let left = reader.varint(); left > 0; left--) {
-    reader.skip(1)
-    skipSummary(reader)
-  }
+  eachSummary(reader, () => undefined)
   return {
     key: row.key,
     workspaceId: row.workspaceId,

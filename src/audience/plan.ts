@@ -1,8 +1,16 @@
 // The plan: which leaves are folded for which events, and which audiences are evaluated from them.
-import { type EventSpec, type Filter, parseCondition } from '../domain/condition/condition.ts'
+import type { Condition } from '../domain/condition/condition.ts'
 import { type BoundCondition, bind, leafIdsOf, readsTraits } from '../domain/condition/evaluate.ts'
-import { leavesOf } from '../domain/condition/leaf.ts'
-import type { Window } from '../domain/condition/window.ts'
+import {
+  type Feed,
+  feedsOf,
+  kindOf,
+  type LeafNeed,
+  type LeafSpec,
+  leavesOf,
+} from '../domain/condition/leaf.ts'
+import { parseCondition } from '../domain/condition/parse.ts'
+import type { Kind, Summary } from '../domain/condition/summary/kind.ts'
 import type { JsonObject } from '../domain/message.ts'
 import type { Sql } from '../postgres/sql.ts'
 
@@ -17,17 +25,18 @@ export type PlannedLeaf = {
   readonly id: number
   readonly workspaceId: number
   readonly buildId: number
-  readonly event: string
-  readonly where: Filter | null
-  readonly window: Window | null
-  readonly keep: number
+  readonly kind: Kind<Summary>
+  readonly feeds: readonly Feed[]
   /** Those evaluated now; one still being built is not among them. */
   readonly audiences: readonly PlannedAudience[]
 }
 
+/** An event of one name going to one step of a leaf. */
+export type PlannedFeed = Omit<Feed, 'event'> & { readonly leaf: PlannedLeaf }
+
 type WorkspacePlan = {
   /** By event name. */
-  readonly leaves: ReadonlyMap<string, readonly PlannedLeaf[]>
+  readonly feeds: ReadonlyMap<string, readonly PlannedFeed[]>
   readonly audiences: readonly PlannedAudience[]
   readonly traitAudiences: readonly PlannedAudience[]
 }
@@ -88,26 +97,34 @@ type Parts = {
 }
 
 const planOf = ({ version, audiences, leaves }: Parts): Plan => {
-  const specs = new Map<string, EventSpec>()
-  const evaluated: PlannedAudience[] = []
-  for (const row of audiences) {
-    const parsed = parseCondition(row.condition)
-    // Only what this code once accepted is stored; a newer version's condition must not be half read.
-    if (!parsed.ok) throw new RangeError(`audience ${row.audienceId} has an unreadable condition`)
-    for (const need of leavesOf(parsed.condition)) specs.set(need.hash, need.events)
-    if (!row.evaluated) continue
-    const condition = bind(parsed.condition, leafFinder(leaves, row.workspaceId))
-    if (condition === null) throw new RangeError(`audience ${row.audienceId} lacks a leaf`)
+  const read = audiences.map((row) => ({ row, condition: readCondition(row) }))
+  const specs = new Map<string, LeafSpec>()
+  for (const { condition } of read)
+    for (const { hash, spec } of leavesOf(condition)) specs.set(hash, spec)
+  const kinds = new Map(
+    leaves.flatMap(({ id, hash, keep }) => {
+      const spec = specs.get(hash)
+      return spec === undefined ? [] : [[id, { spec, kind: kindOf(spec, keep) }] as const]
+    }),
+  )
+  const evaluated = read.flatMap(({ row, condition }): readonly PlannedAudience[] => {
+    if (!row.evaluated) return []
     const { audienceId: id, workspaceId } = row
-    evaluated.push({ id, workspaceId, condition, leafIds: leafIdsOf(condition) })
-  }
-  const planned = leaves.flatMap((row): readonly PlannedLeaf[] => {
-    const spec = specs.get(row.hash)
-    if (spec === undefined) return []
-    const { id, workspaceId, buildId, keep } = row
+    const find = leafFinder(leaves, workspaceId)
+    const bound = bind(condition, (need) => {
+      const leafId = find(need)
+      const kind = leafId === null ? undefined : kinds.get(leafId)?.kind
+      return leafId === null || kind === undefined ? null : { id: leafId, kind }
+    })
+    if (bound === null) throw new RangeError(`audience ${id} lacks a leaf`)
+    return [{ id, workspaceId, condition: bound, leafIds: leafIdsOf(bound) }]
+  })
+  const planned = leaves.flatMap(({ id, workspaceId, buildId }): readonly PlannedLeaf[] => {
+    const known = kinds.get(id)
+    if (known === undefined) return []
     const users = evaluated.filter(({ leafIds }) => leafIds.includes(id))
-    const { name: event, where, window } = spec
-    return [{ id, workspaceId, buildId, event, where, window, keep, audiences: users }]
+    const { spec, kind } = known
+    return [{ id, workspaceId, buildId, kind, feeds: feedsOf(spec), audiences: users }]
   })
   return {
     version,
@@ -117,10 +134,17 @@ const planOf = ({ version, audiences, leaves }: Parts): Plan => {
   }
 }
 
+/** Only what this code once accepted is stored; a newer version's condition must not be half read. */
+const readCondition = ({ audienceId, condition }: AudienceRow): Condition => {
+  const parsed = parseCondition(condition)
+  if (!parsed.ok) throw new RangeError(`audience ${audienceId} has an unreadable condition`)
+  return parsed.condition
+}
+
 /** The smallest id that fits, so that everybody finds the same leaf. */
 export const leafFinder =
   (leaves: readonly Omit<LeafRow, 'buildId'>[], workspaceId: number) =>
-  (hash: string, keep: number): number | null =>
+  ({ hash, keep }: Pick<LeafNeed, 'hash' | 'keep'>): number | null =>
     leaves.find(
       (leaf) => leaf.workspaceId === workspaceId && leaf.hash === hash && leaf.keep >= keep,
     )?.id ?? null
@@ -133,11 +157,11 @@ const byWorkspace = (
   return new Map(
     [...ids].map((id) => {
       const own = audiences.filter(({ workspaceId }) => workspaceId === id)
+      const feeds = leaves
+        .filter(({ workspaceId }) => workspaceId === id)
+        .flatMap((leaf) => leaf.feeds.map((feed) => ({ ...feed, leaf })))
       const plan = {
-        leaves: Map.groupBy(
-          leaves.filter(({ workspaceId }) => workspaceId === id),
-          ({ event }) => event,
-        ),
+        feeds: Map.groupBy(feeds, ({ event }) => event),
         audiences: own,
         traitAudiences: own.filter(({ condition }) => readsTraits(condition)),
       }
@@ -145,9 +169,6 @@ const byWorkspace = (
     }),
   )
 }
-
-export const keepOf = (plan: Plan) => (leafId: number) =>
-  plan.leaves.get(leafId)?.keep ?? Number.MAX_SAFE_INTEGER
 
 /** For packing: what is not in the plan is dropped. */
 export const knownTo = (plan: Plan) => ({

@@ -1,11 +1,15 @@
 // One user as the projector and the sweep hold it: packed as stored, and over it what was asked for or changed.
 import type { Facts } from '../domain/condition/evaluate.ts'
-import { type CountSummary, combineCounts } from '../domain/condition/summary.ts'
+import type { Kind, Summary } from '../domain/condition/summary/kind.ts'
 import type { JsonObject } from '../domain/message.ts'
 import { combineTraits, type Traits, traitValues } from '../domain/traits.ts'
-import { unpackSummaries, unpackSummary, unpackTraits } from './unpack.ts'
+import type { PlannedLeaf } from './plan.ts'
+import { readLeaf, readLeaves, unpackTraits } from './unpack.ts'
 
 export const shards = 64
+
+/** A summary made since the user was packed, and how it is written. */
+export type Folded = { readonly kind: Kind<Summary>; readonly summary: Summary }
 
 /** Changed in place while a batch is folded; what a failed batch touched is thrown away. */
 export type UserState = {
@@ -25,7 +29,7 @@ export type UserState = {
   summariesAt: number
   traitsAt: number
   /** Summaries folded since they were packed. */
-  folded: Map<number, CountSummary> | null
+  folded: Map<number, Folded> | null
   /** `null` until somebody asks: most calls neither write nor read traits. */
   traits: Traits | null
   /** As conditions read them; dropped when traits change. */
@@ -42,17 +46,18 @@ export const traitsOf = (user: UserState): Traits => {
   return user.traits
 }
 
-export const summaryOf = (user: UserState, leafId: number): CountSummary | undefined =>
-  user.folded?.get(leafId) ?? unpackSummary(user.packed, user.summariesAt, leafId)
-
-export const setSummary = (user: UserState, leafId: number, summary: CountSummary): void => {
-  user.folded ??= new Map()
-  user.folded.set(leafId, summary)
+/** `undefined` where nothing of the leaf was folded yet. */
+export const summaryOf = (user: UserState, leaf: Leaf): Summary | undefined => {
+  const folded = user.folded?.get(leaf.id)
+  return folded === undefined ? readLeaf(user.packed, user.summariesAt, leaf) : folded.summary
 }
 
-/** All of them, for merges. */
-export const summariesOf = (user: UserState): ReadonlyMap<number, CountSummary> =>
-  new Map([...unpackSummaries(user.packed, user.summariesAt), ...(user.folded ?? [])])
+type Leaf = Pick<PlannedLeaf, 'id' | 'kind'>
+
+export const setSummary = (user: UserState, { id, kind }: Leaf, summary: Summary): void => {
+  user.folded ??= new Map()
+  user.folded.set(id, { kind, summary })
+}
 
 export const newUser = (key: number, workspaceId: number): UserState => ({
   key,
@@ -76,7 +81,8 @@ export const factsOf = (user: UserState): Facts => ({
     user.values ??= traitValues(traitsOf(user))
     return user.values
   },
-  summary: (leafId) => summaryOf(user, leafId),
+  identified: user.userId !== null,
+  summary: (leaf) => summaryOf(user, leaf),
 })
 
 export const setTraits = (user: UserState, traits: Traits): void => {
@@ -88,15 +94,19 @@ export const setTraits = (user: UserState, traits: Traits): void => {
 export const absorb = (
   survivor: UserState,
   vanished: UserState,
-  keepOf: (leafId: number) => number,
+  leaves: ReadonlyMap<number, PlannedLeaf>,
 ): void => {
-  for (const [leafId, summary] of summariesOf(vanished)) {
-    const held = summaryOf(survivor, leafId)
-    setSummary(
-      survivor,
-      leafId,
-      held === undefined ? summary : combineCounts(held, summary, keepOf(leafId)),
-    )
+  const ids = [
+    ...readLeaves(vanished.packed, vanished.summariesAt),
+    ...(vanished.folded ?? new Map()).keys(),
+  ]
+  for (const id of new Set(ids)) {
+    const leaf = leaves.get(id)
+    // Nobody's any more: it goes with the one who vanishes.
+    if (leaf === undefined) continue
+    const theirs = summaryOf(vanished, leaf) ?? leaf.kind.empty
+    const held = summaryOf(survivor, leaf)
+    setSummary(survivor, leaf, held === undefined ? theirs : leaf.kind.combine(held, theirs))
   }
   setTraits(survivor, combineTraits(traitsOf(survivor), traitsOf(vanished)))
   survivor.merges += vanished.merges + 1

@@ -1,59 +1,54 @@
 // Reading the parts of a packed user where they stand, so that only what a call needs is decoded.
 
-import type { CountSummary } from '../domain/condition/summary.ts'
+import { type PackedReader, packedReader } from '../domain/bytes.ts'
+import type { Kind, Summary } from '../domain/condition/summary/kind.ts'
 import type { Json } from '../domain/message.ts'
 import type { Stamp, Trait, Traits } from '../domain/traits.ts'
-import { byteReader, type PackedReader, packedReader } from './bytes.ts'
 
 const reader = packedReader()
 
+/** Walks summaries as they stand: each an id (less the one before), its length in bytes, and itself. */
+export const eachSummary = (
+  from: PackedReader,
+  seen: (id: number, start: number, end: number) => void,
+): void => {
+  let id = 0
+  for (let left = from.varint(); left > 0; left--) {
+    id += from.varint()
+    const length = from.varint()
+    const start = from.at()
+    from.skip(length)
+    seen(id, start, start + length)
+  }
+}
+
+type Leaf = { readonly id: number; readonly kind: Kind<Summary> }
+
 /** `undefined` where there is none; ids ascend, so the search ends early. */
-export const unpackSummary = (
-  packed: string,
-  at: number,
-  leafId: number,
-): CountSummary | undefined => {
+export const readLeaf = (packed: string, at: number, leaf: Leaf): Summary | undefined => {
   reader.open(packed, at)
   let id = 0
   for (let left = reader.varint(); left > 0; left--) {
     id += reader.varint()
-    if (id === leafId) return readSummary(reader)
-    if (id > leafId) return undefined
-    skipSummary(reader)
+    const length = reader.varint()
+    if (id === leaf.id) return leaf.kind.read(reader)
+    if (id > leaf.id) return undefined
+    reader.skip(length)
   }
   return undefined
 }
 
-export const unpackSummaries = (packed: string, at: number): Map<number, CountSummary> => {
-  const summaries = new Map<number, CountSummary>()
+/** The ids of the leaves something is kept of. */
+export const readLeaves = (packed: string, at: number): readonly number[] => {
+  const ids: number[] = []
   reader.open(packed, at)
-  let id = 0
-  for (let left = reader.varint(); left > 0; left--) {
-    id += reader.varint()
-    summaries.set(id, readSummary(reader))
-  }
-  return summaries
+  eachSummary(reader, (id) => ids.push(id))
+  return ids
 }
-
-/** A length, the newest bucket and its count, then for each older one how much older, and its count. */
-const readSummary = (from: PackedReader): CountSummary => {
-  const length = from.varint()
-  let bucket = from.varint()
-  const buckets: number[] = []
-  const counts: number[] = []
-  for (let at = 0; at < length; at++) {
-    if (at > 0) bucket -= from.varint()
-    buckets.push(bucket)
-    counts.push(from.varint())
-  }
-  return { buckets, counts }
-}
-
-/** An empty one has a bucket, too. */
-export const skipSummary = (from: PackedReader): void => from.skip(Math.max(1, from.varint() * 2))
 
 export const unpackTraits = (packed: string, at: number): Traits => {
-  const from = byteReader(Buffer.from(packed.slice(at), 'latin1'))
+  const from = packedReader()
+  from.open(packed, at)
   const stamps: Stamp[] = []
   for (let left = from.varint(); left > 0; left--)
     stamps.push({ te: from.varint(), r: from.varint(), id: from.text() })

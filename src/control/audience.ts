@@ -1,5 +1,5 @@
 // Saving an audience: its condition, the property key fixed at creation, and who is told.
-import { parseCondition } from '../domain/condition/condition.ts'
+import { parseCondition } from '../domain/condition/parse.ts'
 import type { Audience } from '../domain/configuration.ts'
 import type { JsonObject } from '../domain/message.ts'
 import { propertyKey } from '../domain/property-key.ts'

@@ -1,6 +1,6 @@
 // The filters of a destination: the form they are written in, and what is refused of it.
 import Type from 'typebox'
-import { parsePropertyFilter } from '../domain/condition/condition.ts'
+import { parsePropertyFilter } from '../domain/condition/parse.ts'
 import { type Filter, filterKinds, filterSections, type Matching } from '../domain/filter.ts'
 import { callTypes, type JsonObject } from '../domain/message.ts'
 import { at, type Problem, pointerOf } from './problem.ts'

@@ -1,7 +1,8 @@
 // What a destination takes of a call: rules that sample, drop, or choose properties.
 import { hash } from 'node:crypto'
-import { type Filter as PropertyFilter, parsePropertyFilter } from './condition/condition.ts'
+import type { Filter as PropertyFilter } from './condition/condition.ts'
 import { admits } from './condition/evaluate.ts'
+import { parsePropertyFilter } from './condition/parse.ts'
 import { type CallType, isObject, type Json, type JsonObject, type Message } from './message.ts'
 import { pageProperties } from './payload.ts'
 

@@ -1,19 +1,17 @@
 // A call as folding needs it: who, when, which leaves it feeds and which traits it writes.
 
-import type { Plan, PlannedLeaf } from '../audience/plan.ts'
+import type { Plan, PlannedFeed } from '../audience/plan.ts'
 import { admits } from '../domain/condition/evaluate.ts'
+import type { Observation } from '../domain/condition/summary/kind.ts'
 import { effectiveTime } from '../domain/condition/window.ts'
 import { type Identity, type Who, whoOf } from '../domain/identity.ts'
-import type { JsonObject, Message } from '../domain/message.ts'
+import type { Json, JsonObject, Message } from '../domain/message.ts'
 import type { Sighted } from './meter.ts'
 
-export type Call = {
+export type Call = Observation & {
   readonly who: Who
   readonly workspaceId: number
-  readonly te: number
-  readonly receivedAt: number
-  readonly messageId: string
-  readonly leaves: readonly PlannedLeaf[]
+  readonly feeds: readonly PlannedFeed[]
   readonly traits: JsonObject | null
   /** Ids it may be the first to show in their month. */
   readonly sighted: readonly Sighted[]
@@ -21,20 +19,27 @@ export type Call = {
 
 type Body = { readonly properties?: JsonObject; readonly traits?: JsonObject }
 
-const nothing: readonly PlannedLeaf[] = []
+/** What a track call feeds, and its properties where anybody looks at them. */
+export type Fed = {
+  readonly feeds: readonly PlannedFeed[]
+  readonly properties: Json | undefined
+}
+
+const nothing: Fed = { feeds: [], properties: undefined }
 
 /** Parses the body only when a leaf filters this event, or when it may write traits. */
 export const readCall = (message: Message, plan: Plan, sighted: readonly Sighted[]): Call => {
   if (message.filtered !== null) return unfolded(message, sighted)
-  const leaves = leavesOf(message, plan)
+  const { feeds, properties } = fedBy(message, plan)
   const traits = message.type === 'identify' ? (bodyOf(message).traits ?? null) : null
   return {
     who: whoOf(message),
     workspaceId: message.workspaceId,
     te: effectiveTime(message.timestamp, message.receivedAt),
-    receivedAt: message.receivedAt,
-    messageId: message.messageId,
-    leaves,
+    r: message.receivedAt,
+    id: message.messageId,
+    feeds,
+    properties,
     traits: traits !== null && Object.keys(traits).length > 0 ? traits : null,
     sighted,
   }
@@ -45,20 +50,25 @@ const unfolded = (message: Message, sighted: readonly Sighted[]): Call => ({
   who: { type: 'nobody' },
   workspaceId: message.workspaceId,
   te: message.receivedAt,
-  receivedAt: message.receivedAt,
-  messageId: message.messageId,
-  leaves: nothing,
+  r: message.receivedAt,
+  id: message.messageId,
+  ...nothing,
   traits: null,
   sighted,
 })
 
-export const leavesOf = (message: Message, plan: Plan): readonly PlannedLeaf[] => {
+export const fedBy = (message: Message, plan: Plan): Fed => {
   if (message.type !== 'track' || message.event === null || message.filtered !== null)
     return nothing
-  const leaves = plan.workspaces.get(message.workspaceId)?.leaves.get(message.event)
-  if (leaves === undefined || leaves.every(({ where }) => where === null)) return leaves ?? nothing
+  const feeds = plan.workspaces.get(message.workspaceId)?.feeds.get(message.event)
+  if (feeds === undefined) return nothing
+  if (feeds.every(({ where, reads }) => where === null && !reads))
+    return { feeds, properties: undefined }
   const { properties } = bodyOf(message)
-  return leaves.filter(({ where }) => where === null || admits(where, properties))
+  return {
+    feeds: feeds.filter(({ where }) => where === null || admits(where, properties)),
+    properties,
+  }
 }
 
 const bodyOf = (message: Message): Body =>

@@ -1,9 +1,8 @@
 // Folding a batch into users, in log order, and deciding from it which memberships flip. Pure.
 import { assess, type Flip } from '../audience/assess.ts'
-import { keepOf, type Plan, type PlannedAudience } from '../audience/plan.ts'
+import type { Plan, PlannedAudience, PlannedFeed } from '../audience/plan.ts'
 import { setSummary, setTraits, summaryOf, traitsOf, type UserState } from '../audience/state.ts'
-import { emptyCount, foldCount } from '../domain/condition/summary.ts'
-import { bucketOf } from '../domain/condition/window.ts'
+import type { Observation } from '../domain/condition/summary/kind.ts'
 import type { Message } from '../domain/message.ts'
 import { writeTraits } from '../domain/traits.ts'
 import type { Call } from './call.ts'
@@ -41,7 +40,7 @@ type Input = {
 export const foldBatch = async (input: Input): Promise<Folded> => {
   const { calls, plan, known, users, newKey } = input
   const pause = pauser(input.yieldMs)
-  const people = openPeople({ known, users, newKey, keepOf: keepOf(plan) })
+  const people = openPeople({ known, users, newKey, leaves: plan.leaves })
   const looks = new Map<UserState, Set<PlannedAudience>>()
   const merges: Folded['merges'][number][] = []
   for (const { call, topic, partition, offset } of calls) {
@@ -70,22 +69,30 @@ type Fold = { readonly plan: Plan; readonly looks: Map<UserState, Set<PlannedAud
 
 const foldCall = (call: Call, touched: Touched, { plan, looks }: Fold): void => {
   const { user } = touched
-  for (const leaf of call.leaves) {
-    const held = summaryOf(user, leaf.id) ?? emptyCount
-    const summary = foldCount(held, bucketOf(leaf.window, call.te), leaf.keep)
-    if (summary === held) continue
-    setSummary(user, leaf.id, summary)
+  for (const { leaf, step } of call.feeds) {
+    if (!observe(user, { leaf, step }, call)) continue
     touched.changed = true
     toLook(looks, user, leaf.audiences)
   }
   if (call.traits === null) return
-  const stamp = { te: call.te, r: call.receivedAt, id: call.messageId }
+  const stamp = { te: call.te, r: call.r, id: call.id }
   const held = traitsOf(user)
   const traits = writeTraits(held, call.traits, stamp)
   if (traits === held) return
   setTraits(user, traits)
   touched.changed = true
   toLook(looks, user, plan.workspaces.get(call.workspaceId)?.traitAudiences ?? [])
+}
+
+type Fed = Pick<PlannedFeed, 'leaf' | 'step'>
+
+/** Whether it changed anything. */
+export const observe = (user: UserState, { leaf, step }: Fed, seen: Observation): boolean => {
+  const held = summaryOf(user, leaf) ?? leaf.kind.empty
+  const summary = leaf.kind.fold(held, seen, step)
+  if (summary === held) return false
+  setSummary(user, leaf, summary)
+  return true
 }
 
 const toLook = (

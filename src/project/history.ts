@@ -1,9 +1,9 @@
 // Folding history into a build's new leaves: what stands in the log before the fence, once, in chunks.
-import { loadPlan, type Plan, type PlannedLeaf } from '../audience/plan.ts'
-import { setSummary, summaryOf, type UserState } from '../audience/state.ts'
+import { loadPlan, type Plan, type PlannedFeed } from '../audience/plan.ts'
+import type { UserState } from '../audience/state.ts'
 import { lockUsers, prepareSession, saveUsers } from '../audience/store.ts'
-import { emptyCount, foldCount } from '../domain/condition/summary.ts'
-import { bucketOf, effectiveTime } from '../domain/condition/window.ts'
+import type { Observation } from '../domain/condition/summary/kind.ts'
+import { effectiveTime } from '../domain/condition/window.ts'
 import { type Identity, whoOf } from '../domain/identity.ts'
 import type { Message } from '../domain/message.ts'
 import {
@@ -22,7 +22,8 @@ import {
   readFences,
   storedNext,
 } from './build-store.ts'
-import { leavesOf } from './call.ts'
+import { fedBy } from './call.ts'
+import { observe } from './fold.ts'
 import type { ProjectLimits } from './limits.ts'
 import { findIdentities } from './store.ts'
 import type { Turns } from './turns.ts'
@@ -113,39 +114,32 @@ const writeChunk = async (tx: Connection, chunk: Chunk, verdict: Verdict): Promi
   )
   const users = await lockSubjects(tx, facts)
   const changed = new Set<UserState>()
-  for (const { subject, te, leaves } of facts) {
+  for (const { subject, feeds, ...seen } of facts) {
     const user = users.get(subject.text)
     // Nobody any more: erased since.
     if (user === undefined) continue
-    for (const leaf of leaves) if (foldLeaf(user, leaf, te)) changed.add(user)
+    for (const feed of feeds) if (observe(user, feed, seen)) changed.add(user)
   }
   await saveVerdicts(tx, [verdict])
   await saveUsers(tx, [...changed], plan)
 }
 
-type Fact = {
+type Fact = Observation & {
   readonly subject: Identity
-  readonly te: number
-  readonly leaves: readonly PlannedLeaf[]
+  readonly feeds: readonly PlannedFeed[]
 }
 
 type Under = { readonly plan: Plan; readonly build: Build }
 
 const factOf = (message: Message, { plan, build }: Under): readonly Fact[] => {
-  const leaves = leavesOf(message, plan).filter(({ buildId }) => buildId === build.id)
-  if (leaves.length === 0) return []
+  const fed = fedBy(message, plan)
+  const feeds = fed.feeds.filter(({ leaf }) => leaf.buildId === build.id)
+  if (feeds.length === 0) return []
   const who = whoOf(message)
   if (who.type === 'nobody') return []
   const te = effectiveTime(message.timestamp, message.receivedAt)
-  return [{ subject: who.subject, te, leaves }]
-}
-
-const foldLeaf = (user: UserState, leaf: PlannedLeaf, te: number): boolean => {
-  const held = summaryOf(user, leaf.id) ?? emptyCount
-  const summary = foldCount(held, bucketOf(leaf.window, te), leaf.keep)
-  if (summary === held) return false
-  setSummary(user, leaf.id, summary)
-  return true
+  const { receivedAt: r, messageId: id } = message
+  return [{ subject: who.subject, feeds, te, r, id, properties: fed.properties }]
 }
 
 /** By the identity’s text. Whoever merged between the two statements is found again by trying anew. */

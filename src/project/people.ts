@@ -1,5 +1,6 @@
 // Who is who while a batch is folded: resolves identities to users, and makes, links and merges users.
 import type { Flip } from '../audience/assess.ts'
+import type { PlannedLeaf } from '../audience/plan.ts'
 import { absorb, newUser, type UserState } from '../audience/state.ts'
 import { type Identity, identityLimits, type Who } from '../domain/identity.ts'
 
@@ -42,10 +43,10 @@ type Options = {
   /** Every user of `known`, locked. */
   readonly users: ReadonlyMap<number, UserState>
   readonly newKey: () => number
-  readonly keepOf: (leafId: number) => number
+  readonly leaves: ReadonlyMap<number, PlannedLeaf>
 }
 
-export const openPeople = ({ known, users, newKey, keepOf }: Options): People => {
+export const openPeople = ({ known, users, newKey, leaves }: Options): People => {
   const touched = new Map<number, Touched>()
   const fresh = new Map<string, { readonly identity: Identity; readonly key: number }>()
   const mergedInto = new Map<number, number>()
@@ -88,7 +89,7 @@ export const openPeople = ({ known, users, newKey, keepOf }: Options): People =>
   const merge = (from: Touched, into: Touched): void => {
     for (const audienceId of from.user.members)
       flips.push({ audienceId, userKey: from.user.key, userId: from.user.userId, member: false })
-    absorb(into.user, from.user, keepOf)
+    absorb(into.user, from.user, leaves)
     into.changed = true
     into.whole = true
     mergedInto.set(from.user.key, into.user.key)

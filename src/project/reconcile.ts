@@ -1,7 +1,9 @@
 // Comparing the configured audiences with those in the plan: what is gone, new or edited.
 import { leafFinder } from '../audience/plan.ts'
-import { type Condition, parseCondition } from '../domain/condition/condition.ts'
-import { canonicalText, leavesOf } from '../domain/condition/leaf.ts'
+import { canonicalText } from '../domain/condition/canonical.ts'
+import type { Condition } from '../domain/condition/condition.ts'
+import { leavesOf } from '../domain/condition/leaf.ts'
+import { parseCondition } from '../domain/condition/parse.ts'
 import type { Configuration } from '../domain/configuration.ts'
 import type { Source, Topic } from '../log/log.ts'
 import type { Connection, Pool } from '../postgres/sql.ts'
@@ -97,7 +99,7 @@ const dropIdleLeaves = async (tx: Connection): Promise<void> => {
   const used = new Set(
     (await readStates(tx)).flatMap(({ audienceId, workspaceId, condition }) =>
       leavesOf(readCondition(audienceId, condition)).flatMap(
-        ({ hash, keep }) => leafFinder(leaves, workspaceId)(hash, keep) ?? [],
+        (need) => leafFinder(leaves, workspaceId)(need) ?? [],
       ),
     ),
   )
@@ -122,7 +124,7 @@ const missingLeaves = (
   for (const { audience, condition } of changed)
     for (const { hash, keep } of leavesOf(condition)) {
       const { workspaceId } = audience
-      if (leafFinder(leaves, workspaceId)(hash, keep) !== null) continue
+      if (leafFinder(leaves, workspaceId)({ hash, keep }) !== null) continue
       const name = nameOf(workspaceId, hash)
       missing.set(name, { workspaceId, hash, keep: keeps.get(name) as number })
     }

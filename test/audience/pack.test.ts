@@ -1,20 +1,37 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { packUser, unpackUser } from '../../src/audience/pack.ts'
+import type { PlannedLeaf } from '../../src/audience/plan.ts'
 import {
   absorb,
   newUser,
   setSummary,
   setTraits,
-  summariesOf,
   summaryOf,
   traitsOf,
   type UserState,
 } from '../../src/audience/state.ts'
-import { foldCount } from '../../src/domain/condition/summary.ts'
+import { readLeaves } from '../../src/audience/unpack.ts'
+import {
+  type CountSummary,
+  countKind,
+  emptyCount,
+  foldCount,
+} from '../../src/domain/condition/summary/count.ts'
+import type { Kind, Summary } from '../../src/domain/condition/summary/kind.ts'
 import { writeTraits } from '../../src/domain/traits.ts'
 
 const everything = { leaf: (_id: number) => true, audience: (_id: number) => true }
+
+const kind = countKind({ type: 'last', lastMs: 86_400_000, gridMs: 1_000 }, 3) as Kind<Summary>
+const leafOf = (id: number) => ({ id, kind })
+
+const summariesOf = (user: UserState): ReadonlyMap<number, Summary> =>
+  new Map(
+    [...new Set([...readLeaves(user.packed, user.summariesAt), ...(user.folded?.keys() ?? [])])]
+      .sort((left, right) => left - right)
+      .map((id) => [id, summaryOf(user, leafOf(id))]),
+  )
 
 const repacked = (user: UserState, known = everything): UserState => {
   const { key, workspaceId, ver, userId, due } = user
@@ -28,8 +45,8 @@ const fold = (user: UserState, folded: readonly [number, number][]) => {
   for (const [leafId, bucket] of folded)
     setSummary(
       user,
-      leafId,
-      foldCount(summaryOf(user, leafId) ?? { buckets: [], counts: [] }, bucket, 3),
+      leafOf(leafId),
+      foldCount((summaryOf(user, leafOf(leafId)) ?? emptyCount) as CountSummary, bucket, 3),
     )
   return user
 }
@@ -58,7 +75,7 @@ test('a user comes back from the packed form as they went in', () => {
       const back = repacked(user)
       expect(summariesOf(back)).toEqual(before.summaries)
       for (const [leafId, summary] of before.summaries)
-        expect(summaryOf(back, leafId)).toEqual(summary)
+        expect(summaryOf(back, leafOf(leafId))).toEqual(summary)
       expect([...traitsOf(back)]).toEqual(JSON.parse(JSON.stringify(before.traits)))
       expect(back).toMatchObject({ members: user.members, merges: 2, identities: 300 })
       expect(packUser(repacked(user), everything)).toEqual(packUser(user, everything))
@@ -105,11 +122,15 @@ test('a user of 40 leaves and a dozen traits takes less than 2 kB', () => {
   expect(packUser(userOf(folded, written), everything).length).toBeLessThan(2_000)
 })
 
+const anyLeaf = new Map(
+  Array.from({ length: 40 }, (_, at) => [at + 1, leafOf(at + 1) as PlannedLeaf]),
+)
+
 test('absorbing gives what one user with all events would have', () => {
   fc.assert(
     fc.property(events, events, (left, right) => {
       const survivor = userOf(left, [])
-      absorb(survivor, userOf(right, []), () => 3)
+      absorb(survivor, userOf(right, []), anyLeaf)
       expect(summariesOf(survivor)).toEqual(summariesOf(userOf([...left, ...right], [])))
     }),
   )

@@ -3,12 +3,12 @@ import { expect, test } from 'vitest'
 import {
   type CountSummary,
   combineCounts,
-  countAbove,
+  countAt,
   emptyCount,
   foldCount,
   reaches,
   turningBucket,
-} from '../../src/domain/condition/summary.ts'
+} from '../../src/domain/condition/summary/count.ts'
 import { bucketOf, effectiveTime, expiryOf, tailOf } from '../../src/domain/condition/window.ts'
 
 const times = fc.array(fc.integer({ min: 0, max: 400 }), { maxLength: 30 })
@@ -20,7 +20,7 @@ const scene = fc.record({
   window: fc.option(
     fc
       .tuple(fc.constantFrom(1, 10, 60), fc.integer({ min: 1, max: 6 }))
-      .map(([gridMs, steps]) => ({ gridMs, lastMs: gridMs * steps })),
+      .map(([gridMs, steps]) => ({ type: 'last' as const, gridMs, lastMs: gridMs * steps })),
     { nil: null },
   ),
   threshold: fc.record({
@@ -33,7 +33,8 @@ type Scene = typeof scene extends fc.Arbitrary<infer S> ? S : never
 
 const fold = (list: readonly number[], { window, threshold, extra }: Scene): CountSummary =>
   list.reduce(
-    (summary, te) => foldCount(summary, bucketOf(window, te), threshold.value + 1 + extra),
+    (summary, te) =>
+      foldCount(summary, bucketOf(window, te) as number, threshold.value + 1 + extra),
     emptyCount,
   )
 
@@ -55,7 +56,7 @@ const naive = (list: readonly number[], { window, threshold }: Scene, at: number
 }
 
 const engine = (summary: CountSummary, { window, threshold }: Scene, at: number): boolean =>
-  reaches(threshold, countAbove(summary, tailOf(window, at)))
+  reaches(threshold, countAt(summary, window, at))
 
 const runs = { numRuns: 3_000 }
 

@@ -1,14 +1,20 @@
-// A leaf is what audiences share: events, filter and window, but not the N they are compared with.
+// A leaf is what audiences share: what it keeps of which events, but not what that is compared with.
 import { createHash } from 'node:crypto'
-import type { Condition, EventSpec, Filter } from './condition.ts'
-import type { Test } from './value.ts'
+import { eventsText, reduceText, sequenceText } from './canonical.ts'
+import type { Condition, EventSpec, Filter, Measure, Reduce, Sequence } from './condition.ts'
+import { countKind } from './summary/count.ts'
+import type { Kind, Summary } from './summary/kind.ts'
+import type { Comparison } from './value.ts'
+
+export type LeafSpec =
+  | { readonly type: 'measure'; readonly measure: Measure }
+  | { readonly type: 'sequence'; readonly sequence: Sequence }
 
 /** One leaf as the conditions ask for it; `keep` is the number of newest events that must be known. */
-export type LeafNeed = {
-  readonly hash: string
-  readonly events: EventSpec
-  readonly keep: number
-}
+export type LeafNeed = { readonly hash: string; readonly spec: LeafSpec; readonly keep: number }
+
+/** For whatever is not compared with a literal count. */
+export const keepAll = 2_147_483_647
 
 export const leavesOf = (condition: Condition): readonly LeafNeed[] => {
   switch (condition.type) {
@@ -17,64 +23,67 @@ export const leavesOf = (condition: Condition): readonly LeafNeed[] => {
       return condition.of.flatMap(leavesOf)
     case 'not':
       return leavesOf(condition.of)
-    case 'trait':
+    case 'identified':
       return []
+    case 'trait':
+      return leavesOfRef(condition.test.comparison)
     case 'count':
-      return [
-        {
-          hash: leafHash(condition.events),
-          events: condition.events,
-          keep: condition.threshold.value + 1,
-        },
-      ]
+      return [countNeed(condition.events, condition.threshold.value + 1)]
+    case 'measure':
+      return [measureNeed(condition.measure), ...leavesOfRef(condition.comparison)]
+    case 'compare':
+      return [measureNeed(condition.left), measureNeed(condition.right)]
+    case 'sequence':
+      return [sequenceNeed(condition.sequence)]
   }
 }
 
-export const leafHash = (events: EventSpec): string =>
+const leavesOfRef = (comparison: Comparison): readonly LeafNeed[] =>
+  'ref' in comparison && comparison.ref.type === 'measure'
+    ? [measureNeed(comparison.ref.measure)]
+    : []
+
+export const countNeed = (events: EventSpec, keep: number): LeafNeed => {
+  const reduce: Reduce = { type: 'count' }
+  return { ...needOf({ type: 'measure', measure: { events, reduce } }), keep }
+}
+
+export const measureNeed = (measure: Measure): LeafNeed => needOf({ type: 'measure', measure })
+
+export const sequenceNeed = (sequence: Sequence): LeafNeed => needOf({ type: 'sequence', sequence })
+
+const needOf = (spec: LeafSpec): LeafNeed => ({ hash: leafHash(spec), spec, keep: keepAll })
+
+const leafHash = (spec: LeafSpec): string =>
   createHash('sha256')
-    .update(`count ${eventsText(events)}`)
+    .update(
+      spec.type === 'measure'
+        ? `${reduceText(spec.measure.reduce)} ${eventsText(spec.measure.events)}`
+        : `sequence ${sequenceText(spec.sequence)}`,
+    )
     .digest('hex')
 
-/** Equal for conditions that say the same: children sorted and told apart only by what they say. */
-export const canonicalText = (condition: Condition): string => {
-  switch (condition.type) {
-    case 'all':
-    case 'any':
-      return `${condition.type}(${sorted(condition.of.map(canonicalText))})`
-    case 'not':
-      return `not(${canonicalText(condition.of)})`
-    case 'trait':
-      return `trait ${testText(condition.test)}`
-    case 'count': {
-      const { op, value } = condition.threshold
-      return `count ${eventsText(condition.events)} ${op} ${value}`
-    }
-  }
+/** What feeds a leaf: an event of this name that passes the filter, at this step. */
+export type Feed = {
+  readonly event: string
+  readonly where: Filter | null
+  readonly step: number
+  /** Whether the leaf looks at properties beyond the filter. */
+  readonly reads: boolean
 }
 
-const eventsText = ({ name, where, window }: EventSpec): string => {
-  const filter = where === null ? '' : filterText(where)
-  const last = window === null ? '' : `${window.lastMs}/${window.gridMs}`
-  return JSON.stringify([name, filter, last])
+export const feedsOf = (spec: LeafSpec): readonly Feed[] => {
+  if (spec.type === 'sequence')
+    return spec.sequence.steps.map(({ name: event, where }, step) => ({
+      ...{ event, where, step },
+      reads: spec.sequence.steps.some(({ match }) => match.length > 0),
+    }))
+  const { events, reduce } = spec.measure
+  return [{ event: events.name, where: events.where, step: 0, reads: 'path' in reduce }]
 }
 
-const filterText = (filter: Filter): string => {
-  switch (filter.type) {
-    case 'all':
-    case 'any':
-      return `${filter.type}(${sorted(filter.of.map(filterText))})`
-    case 'not':
-      return `not(${filterText(filter.of)})`
-    case 'prop':
-      return testText(filter.test)
-  }
+export const kindOf = (spec: LeafSpec, keep: number): Kind<Summary> => {
+  if (spec.type === 'measure' && spec.measure.reduce.type === 'count')
+    return countKind(spec.measure.events.window, keep) as Kind<Summary>
+  throw new RangeError('a leaf of this kind cannot be kept')
 }
-
-const testText = ({ path, comparison }: Test): string => {
-  const value = 'value' in comparison ? comparison.value : null
-  const literal = Array.isArray(value) ? value.map((each) => JSON.stringify(each)).sort() : value
-  const foldCase = 'foldCase' in comparison && comparison.foldCase
-  return JSON.stringify([path, comparison.op, literal, foldCase])
-}
-
-const sorted = (texts: readonly string[]): string => [...new Set(texts)].sort().join(',')

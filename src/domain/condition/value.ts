@@ -1,5 +1,6 @@
 // Comparing a JSON value with a literal: two-valued, with the one fixed coercion table of conditions.
 import type { Json } from '../message.ts'
+import type { Measure } from './condition.ts'
 
 type Scalar = string | number | boolean
 
@@ -22,16 +23,35 @@ type ListOperator = (typeof listOperators)[number]
 export type Comparison =
   | { readonly op: (typeof presenceOperators)[number] }
   | { readonly op: ScalarOperator; readonly value: Scalar; readonly foldCase: boolean }
+  | { readonly op: ScalarOperator; readonly ref: Ref; readonly foldCase: boolean }
   | { readonly op: TextOperator; readonly value: string; readonly foldCase: boolean }
   | { readonly op: ListOperator; readonly value: readonly Scalar[]; readonly foldCase: boolean }
 
-/** A value found by walking object keys; every key is taken literally, dots included. */
-export type Test = { readonly path: readonly string[]; readonly comparison: Comparison }
+/** Object keys to walk; every key is taken literally, dots included. */
+export type Path = readonly string[]
 
-export const passes = (test: Test, root: Json | undefined): boolean =>
-  compare(test.comparison, valueAt(root, test.path))
+export type Test = { readonly path: Path; readonly comparison: Comparison }
 
-const valueAt = (root: Json | undefined, path: readonly string[]): Json | undefined => {
+/** A fact of the user that stands where a literal could. */
+export type Ref =
+  | { readonly type: 'trait'; readonly path: Path }
+  | { readonly type: 'measure'; readonly measure: Measure }
+
+/** What a comparison may look at beside the value. */
+export type Seen = {
+  /** The instant it is asked at, epoch ms. */
+  readonly at: number
+  readonly ref: (ref: Ref) => Json | undefined
+}
+
+export const passes = (test: Test, root: Json | undefined, seen: Seen): boolean =>
+  compare(test.comparison, valueAt(root, test.path), seen)
+
+/** The first instant after `at` at which time alone may turn the comparison over. */
+export const turnsAfter = (_test: Test, _root: Json | undefined, _at: number): number =>
+  Number.POSITIVE_INFINITY
+
+export const valueAt = (root: Json | undefined, path: readonly string[]): Json | undefined => {
   let value = root
   for (const key of path) {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
@@ -41,7 +61,12 @@ const valueAt = (root: Json | undefined, path: readonly string[]): Json | undefi
   return value
 }
 
-export const compare = (comparison: Comparison, found: Json | undefined): boolean => {
+export const compare = (comparison: Comparison, found: Json | undefined, seen: Seen): boolean => {
+  if ('ref' in comparison) {
+    const { op, ref, foldCase } = comparison
+    const value = seen.ref(ref)
+    return isScalar(value) && compare({ op, value, foldCase }, found, seen)
+  }
   const present = found !== undefined && found !== null
   switch (comparison.op) {
     case 'absent':
@@ -70,6 +95,9 @@ export const compare = (comparison: Comparison, found: Json | undefined): boolea
       return present && compareList(comparison, found)
   }
 }
+
+const isScalar = (value: Json | undefined): value is Scalar =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
 
 const ordered = (op: 'gt' | 'gte' | 'lt' | 'lte', sign: number | null): boolean => {
   if (sign === null) return false

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
-import { parseCondition } from '../../../src/domain/condition/condition.ts'
-import { canonicalText, leavesOf } from '../../../src/domain/condition/leaf.ts'
+import { canonicalText } from '../../../src/domain/condition/canonical.ts'
+import { leavesOf } from '../../../src/domain/condition/leaf.ts'
+import { parseCondition } from '../../../src/domain/condition/parse.ts'
 
 const event = { name: 'Order Completed' }
 const once = { op: 'gte', value: 1 }
@@ -50,7 +51,7 @@ test('every kind of condition is read as it was written', () => {
               },
             ],
           },
-          window: { lastMs: 90 * 86_400_000, gridMs: 3_600_000 },
+          window: { type: 'last', lastMs: 90 * 86_400_000, gridMs: 3_600_000 },
         },
         threshold: { op: 'gte', value: 2 },
       },

@@ -2,11 +2,13 @@ import { expect, test } from 'vitest'
 import { type Comparison, compare, passes } from '../../../src/domain/condition/value.ts'
 import type { Json } from '../../../src/domain/message.ts'
 
+const nothingSeen = { at: 0, ref: () => undefined }
+
 const check = (op: string, found: unknown, value?: unknown) =>
-  compare({ op, value, foldCase: false } as Comparison, found as Json | undefined)
+  compare({ op, value, foldCase: false } as Comparison, found as Json | undefined, nothingSeen)
 
 const checkFolded = (op: string, found: Json, value: string) =>
-  compare({ op, value, foldCase: true } as Comparison, found)
+  compare({ op, value, foldCase: true } as Comparison, found, nothingSeen)
 
 test.each([undefined, null])('of %s only absent is true', (missing) => {
   const scalar = [
@@ -79,7 +81,7 @@ test('case is told apart unless the comparison folds it', () => {
 
 test('paths walk own keys of objects only', () => {
   const at = (path: readonly string[]) =>
-    passes({ path, comparison: { op: 'exists' } }, { a: { 'b.c': [1] } })
+    passes({ path, comparison: { op: 'exists' } }, { a: { 'b.c': [1] } }, nothingSeen)
   expect(at(['a', 'b.c'])).toBe(true)
   expect(at(['a', 'b.c', '0'])).toBe(false)
   expect(at(['a', 'toString'])).toBe(false)

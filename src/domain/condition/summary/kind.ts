@@ -1,0 +1,31 @@
+// What a leaf keeps of a user's events: a commutative monoid, so that late events, back-fill and merges
+// all come down to `combine`, in any order.
+import type { ByteReader, ByteWriter } from '../../bytes.ts'
+import type { Json } from '../../message.ts'
+
+/** One event, as the leaves it feeds see it. */
+export type Observation = {
+  /** Effective time, epoch ms. */
+  readonly te: number
+  /** receivedAt, epoch ms: with the message id it orders events of one instant. */
+  readonly r: number
+  readonly id: string
+  readonly properties: Json | undefined
+}
+
+/** How one leaf's summaries are made, kept and asked. `S` is immutable. */
+export type Kind<S> = {
+  readonly empty: S
+  /** One event at a step of the leaf (0 but for sequences); the same object when it changes nothing. */
+  fold(summary: S, seen: Observation, step: number): S
+  combine(left: S, right: S): S
+  write(to: ByteWriter, summary: S): void
+  read(from: ByteReader): S
+  /** At an instant not before any event folded; `undefined` for a missing value. */
+  valueAt(summary: S, at: number): Json | undefined
+  /** The first instant after `at` at which time alone may change the value, `Infinity` for never. */
+  nextChange(summary: S, at: number): number
+}
+
+/** What a leaf keeps, to those who only hand it on. */
+export type Summary = unknown

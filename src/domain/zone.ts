@@ -1,0 +1,74 @@
+// Local calendar days of IANA time zones: where they begin, and which one an instant lies in.
+
+const dayMs = 86_400_000
+/** Zones change their offset at whole quarters of an hour, since 1970. */
+const quarterMs = 900_000
+/** Of offsets and of day starts, for all zones together; half a year of quarters fits. */
+const cachedMax = 20_000
+
+const formats = new Map<string, Intl.DateTimeFormat>()
+const offsets = new Map<string, number>()
+const starts = new Map<string, number>()
+
+export const isTimezone = (name: string): boolean => {
+  try {
+    formatOf(name)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Days since 1970-01-01 of the local date. */
+export const localDay = (timezone: string, at: number): number =>
+  Math.floor((at + offsetAt(timezone, at)) / dayMs)
+
+/** The first instant of a local day, which is 23 or 25 hours before the next one where clocks change. */
+export const dayStart = (timezone: string, day: number): number =>
+  cached(starts, `${timezone} ${day}`, () => {
+    // No zone is further from UTC than 15 hours.
+    let [before, from] = [day * dayMs - 15 * 3_600_000, day * dayMs + 15 * 3_600_000]
+    while (from - before > quarterMs) {
+      const middle = Math.floor((before + from) / 2 / quarterMs) * quarterMs
+      if (localDay(timezone, middle) >= day) from = middle
+      else before = middle
+    }
+    return from
+  })
+
+const offsetAt = (timezone: string, at: number): number => {
+  if (timezone === 'UTC') return 0
+  const quarter = Math.floor(at / quarterMs)
+  return cached(offsets, `${timezone} ${quarter}`, () => {
+    const start = quarter * quarterMs
+    const part = Object.fromEntries(
+      formatOf(timezone)
+        .formatToParts(start)
+        .map(({ type, value }) => [type, Number(value)]),
+    ) as Record<'year' | 'month' | 'day' | 'hour' | 'minute' | 'second', number>
+    const { year, month, day, hour, minute, second } = part
+    return Date.UTC(year, month - 1, day, hour, minute, second) - start
+  })
+}
+
+const formatOf = (timezone: string): Intl.DateTimeFormat => {
+  const held = formats.get(timezone)
+  if (held !== undefined) return held
+  const two = '2-digit' as const
+  const format = new Intl.DateTimeFormat('en-u-ca-gregory-nu-latn', {
+    ...{ timeZone: timezone, hourCycle: 'h23', year: 'numeric' },
+    ...{ month: two, day: two, hour: two, minute: two, second: two },
+  })
+  formats.set(timezone, format)
+  return format
+}
+
+/** Forgets all when full: days in use come back at once. */
+const cached = (map: Map<string, number>, key: string, make: () => number): number => {
+  const held = map.get(key)
+  if (held !== undefined) return held
+  if (map.size >= cachedMax) map.clear()
+  const made = make()
+  map.set(key, made)
+  return made
+}
