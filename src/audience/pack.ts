@@ -1,7 +1,7 @@
 // The binary form of a user's state in ustate.st: typically a few hundred bytes, far below 2 kB.
 import { type ByteWriter, byteWriter, packedReader } from '../domain/bytes.ts'
 import type { Stamp, Traits } from '../domain/traits.ts'
-import type { Folded, UserState } from './state.ts'
+import type { UserState } from './state.ts'
 import { eachSummary } from './unpack.ts'
 import { fromFirstFormat } from './upgrade.ts'
 
@@ -71,10 +71,9 @@ const packSummaries = (to: ByteWriter, user: UserState, known: Known): void => {
   for (const { id, from, until } of places) {
     to.varint(id - last)
     last = id
-    if (from < 0) {
-      const { kind, summary } = folded?.get(id) as Folded
-      to.sized(() => kind.write(to, summary))
-    } else {
+    const made = from < 0 ? folded?.get(id) : undefined
+    if (made !== undefined) to.sized(() => made.kind.write(to, made.summary))
+    else {
       to.varint(until - from)
       to.packed(packed, from, until)
     }

@@ -111,11 +111,11 @@ const bindRef = (comparison: Comparison, find: LeafFinder): RefLeaf | undefined 
   return find(measureNeed(comparison.ref.measure)) ?? undefined
 }
 
-export const valueOf = (leaf: BoundLeaf, facts: Facts, at: number): Json | undefined =>
+export const leafValue = (leaf: BoundLeaf, facts: Facts, at: number): Json | undefined =>
   leaf.kind.valueAt(facts.summary(leaf) ?? leaf.kind.empty, at)
 
 /** The first instant after `at` at which time alone may change the value. */
-export const valueTurns = (leaf: BoundLeaf, facts: Facts, at: number): number => {
+export const leafTurns = (leaf: BoundLeaf, facts: Facts, at: number): number => {
   const summary = facts.summary(leaf)
   return summary === undefined ? Number.POSITIVE_INFINITY : leaf.kind.nextChange(summary, at)
 }
@@ -133,20 +133,20 @@ export const holds = (condition: BoundCondition, facts: Facts, at: number): bool
     case 'trait':
       return passes(condition.test, facts.traits(), seenOf(condition.refLeaf, facts, at))
     case 'count':
-      return reaches(condition.threshold, valueOf(condition.leaf, facts, at) as number)
+      return reaches(condition.threshold, leafValue(condition.leaf, facts, at) as number)
     case 'measure': {
       const { leaf, comparison, refLeaf } = condition
-      return compare(comparison, valueOf(leaf, facts, at), seenOf(refLeaf, facts, at))
+      return compare(comparison, leafValue(leaf, facts, at), seenOf(refLeaf, facts, at))
     }
     case 'compare': {
       const [left, right] = [condition.left, condition.right].map((leaf) =>
-        valueOf(leaf, facts, at),
+        leafValue(leaf, facts, at),
       )
       const comparison = { op: condition.op, value: right as never, foldCase: false }
       return right !== undefined && compare(comparison, left, seenOf(null, facts, at))
     }
     case 'sequence':
-      return valueOf(condition.leaf, facts, at) === true
+      return leafValue(condition.leaf, facts, at) === true
   }
 }
 
@@ -154,7 +154,7 @@ const seenOf = (leaf: RefLeaf, facts: Facts, at: number): Seen => ({
   at,
   ref: (ref: Ref) => {
     if (ref.type === 'trait') return valueAt(facts.traits(), ref.path)
-    return leaf === null ? undefined : valueOf(leaf, facts, at)
+    return leaf === null ? undefined : leafValue(leaf, facts, at)
   },
 })
 
@@ -221,7 +221,7 @@ const turnOf = (
   const now = holds(condition, facts, at)
   let turn = at
   for (let tried = 0; tried < turnsTriedMax; tried++) {
-    turn = Math.min(...leaves.map((leaf) => valueTurns(leaf, facts, turn)))
+    turn = Math.min(...leaves.map((leaf) => leafTurns(leaf, facts, turn)))
     if (turn === Number.POSITIVE_INFINITY || holds(condition, facts, turn) !== now) return turn
   }
   return turn
