@@ -32,6 +32,9 @@ export const audiences: readonly Audience[] = events.flatMap((name, at) => {
   ]
   return conditions.map((condition, index) => ({
     id: at * conditions.length + index + 1,
+    kind: 'audience',
+    timezone: 'UTC',
+    includeAnonymous: true,
     workspaceId: 1,
     name: `audience ${at} ${index}`,
     key: `audience_${at}_${index}`,

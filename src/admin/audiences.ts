@@ -102,6 +102,9 @@ const changeRoutes = (deps: AdminDeps): readonly Route[] => [
         const draft = {
           workspaceId: current.workspaceId,
           name: current.name,
+          kind: current.kind,
+          timezone: current.timezone,
+          includeAnonymous: current.includeAnonymous,
           destinationIds: current.destinationIds,
           syncEvery: formatDuration(current.syncEveryMs),
           ...fields,

@@ -1,5 +1,11 @@
 // Evaluating a user's audiences at an instant: which memberships flip, and when to look again.
-import { holds, nextChange } from '../domain/condition/evaluate.ts'
+import {
+  type Facts,
+  holds,
+  leafTurns,
+  leafValue,
+  nextChange,
+} from '../domain/condition/evaluate.ts'
 import type { PlannedAudience } from './plan.ts'
 import { factsOf, type UserState } from './state.ts'
 
@@ -8,6 +14,8 @@ export type Flip = {
   readonly userKey: number
   readonly userId: string | null
   readonly member: boolean
+  /** Of a computed trait, as JSON; `null` for none, and for audiences. */
+  readonly value: string | null
 }
 
 type Look = {
@@ -25,15 +33,55 @@ export const assess = (user: UserState, { audiences, at, whole }: Look): readonl
   const facts = factsOf(user)
   const flips: Flip[] = []
   let due = Number.POSITIVE_INFINITY
-  for (const { id, condition } of audiences) {
-    const member = holds(condition, facts, at)
-    due = Math.min(due, nextChange(condition, facts, at))
-    if (member === user.members.includes(id)) continue
-    user.members = member
-      ? [...user.members, id].sort((left, right) => left - right)
-      : user.members.filter((held) => held !== id)
-    flips.push({ audienceId: id, userKey: user.key, userId: user.userId, member })
+  for (const audience of audiences) {
+    const now = yieldOf(audience, facts, at)
+    due = Math.min(due, now.due)
+    if (take(user, audience, now))
+      flips.push({ audienceId: audience.id, userKey: user.key, userId: user.userId, ...now.of })
   }
   user.due = whole ? due : Math.min(user.due, due)
   return flips
 }
+
+type Now = { readonly of: Pick<Flip, 'member' | 'value'>; readonly due: number }
+
+const yieldOf = ({ yields }: PlannedAudience, facts: Facts, at: number): Now => {
+  if (yields.type === 'membership') {
+    const { condition } = yields
+    const member = holds(condition, facts, at)
+    return { of: { member, value: null }, due: nextChange(condition, facts, at) }
+  }
+  const found = leafValue(yields.leaf, facts, at)
+  const value = found === undefined ? null : JSON.stringify(found)
+  return { of: { member: value !== null, value }, due: leafTurns(yields.leaf, facts, at) }
+}
+
+/** Whether it is another than the user had. */
+const take = (user: UserState, { id, yields }: PlannedAudience, { of }: Now): boolean => {
+  if (yields.type === 'value') {
+    if ((user.computed.get(id) ?? null) === of.value) return false
+    const computed = new Map(user.computed)
+    if (of.value === null) computed.delete(id)
+    else computed.set(id, of.value)
+    user.computed = computed
+    return true
+  }
+  if (of.member === user.members.includes(id)) return false
+  user.members = of.member
+    ? [...user.members, id].sort((left, right) => left - right)
+    : user.members.filter((held) => held !== id)
+  return true
+}
+
+/** What the user is in and has, to be written again where the row of memberships must show a new name. */
+export const heldBy = ({ key: userKey, userId, members, computed }: UserState): readonly Flip[] => [
+  ...members.map((audienceId) => ({ audienceId, userKey, userId, member: true, value: null })),
+  ...[...computed].map(([audienceId, value]) => ({
+    ...{ audienceId, userKey, userId, value },
+    member: true,
+  })),
+]
+
+/** What is left of it when the user becomes another. */
+export const leftBy = (user: UserState): readonly Flip[] =>
+  heldBy(user).map((flip) => ({ ...flip, member: false, value: null }))

@@ -29,6 +29,12 @@ export const repack = (user: UserState, known: Known): void => {
     writer,
     user.members.every(known.audience) ? user.members : user.members.filter(known.audience),
   )
+  const computed = [...user.computed].filter(([id]) => known.audience(id))
+  writer.varint(computed.length)
+  for (const [id, value] of computed.sort(([left], [right]) => left - right)) {
+    writer.varint(id)
+    writer.text(value)
+  }
   const summariesAt = writer.length()
   packSummaries(writer, user, known)
   const traitsAt = writer.length()
@@ -123,6 +129,8 @@ export const unpackText = (row: Omit<PackedUser, 'st'>, stored: string): UserSta
     last += reader.varint()
     members.push(last)
   }
+  const computed = new Map<number, string>()
+  for (let left = reader.varint(); left > 0; left--) computed.set(reader.varint(), reader.text())
   const summariesAt = reader.at()
   eachSummary(reader, () => undefined)
   return {
@@ -133,6 +141,7 @@ export const unpackText = (row: Omit<PackedUser, 'st'>, stored: string): UserSta
     merges,
     identities,
     members,
+    computed,
     packed,
     summariesAt,
     traitsAt: reader.at(),

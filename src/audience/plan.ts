@@ -1,23 +1,35 @@
 // The plan: which leaves are folded for which events, and which audiences are evaluated from them.
-import type { Condition } from '../domain/condition/condition.ts'
-import { type BoundCondition, bind, leafIdsOf, readsTraits } from '../domain/condition/evaluate.ts'
+import {
+  type BoundCondition,
+  type BoundLeaf,
+  bind,
+  type LeafFinder,
+  leafIdsOf,
+  readsTraits,
+} from '../domain/condition/evaluate.ts'
 import {
   type Feed,
   feedsOf,
   kindOf,
   type LeafNeed,
   type LeafSpec,
-  leavesOf,
+  measureNeed,
 } from '../domain/condition/leaf.ts'
-import { parseCondition } from '../domain/condition/parse.ts'
 import type { Kind, Summary } from '../domain/condition/summary/kind.ts'
+import type { Audience } from '../domain/configuration.ts'
+import { type Definition, leavesOfDefinition, parseDefinition } from '../domain/definition.ts'
 import type { JsonObject } from '../domain/message.ts'
 import type { Sql } from '../postgres/sql.ts'
+
+/** What is worked out for each user: whether they are in it, or a value. */
+export type Yield =
+  | { readonly type: 'membership'; readonly condition: BoundCondition }
+  | { readonly type: 'value'; readonly leaf: BoundLeaf }
 
 export type PlannedAudience = {
   readonly id: number
   readonly workspaceId: number
-  readonly condition: BoundCondition
+  readonly yields: Yield
   readonly leafIds: readonly number[]
 }
 
@@ -52,7 +64,9 @@ export type Plan = {
 type AudienceRow = {
   readonly audienceId: number
   readonly workspaceId: number
+  readonly kind: Audience['kind']
   readonly condition: JsonObject
+  readonly timezone: string
   readonly evaluated: boolean
 }
 
@@ -78,7 +92,7 @@ export const loadPlan = async (sql: Sql): Promise<Plan> => {
   }>(
     `select version,
        (select json_agg(json_build_object('audienceId', a.audience_id, 'workspaceId', a.workspace_id,
-                 'condition', a.condition,
+                 'kind', a.kind, 'condition', a.condition, 'timezone', a.timezone,
                  'evaluated', a.state = 'live' or b.phase = 'evaluating') order by a.audience_id)
           from audience_state a left join audience_build b on b.id = a.build_id) as audiences,
        (select json_agg(json_build_object('id', id, 'workspaceId', workspace_id, 'hash', hash,
@@ -97,27 +111,28 @@ type Parts = {
 }
 
 const planOf = ({ version, audiences, leaves }: Parts): Plan => {
-  const read = audiences.map((row) => ({ row, condition: readCondition(row) }))
+  const read = audiences.map((row) => ({ row, definition: readDefinition(row) }))
   const specs = new Map<string, LeafSpec>()
-  for (const { condition } of read)
-    for (const { hash, spec } of leavesOf(condition)) specs.set(hash, spec)
+  for (const { definition } of read)
+    for (const { hash, spec } of leavesOfDefinition(definition)) specs.set(hash, spec)
   const kinds = new Map(
     leaves.flatMap(({ id, hash, keep }) => {
       const spec = specs.get(hash)
       return spec === undefined ? [] : [[id, { spec, kind: kindOf(spec, keep) }] as const]
     }),
   )
-  const evaluated = read.flatMap(({ row, condition }): readonly PlannedAudience[] => {
+  const evaluated = read.flatMap(({ row, definition }): readonly PlannedAudience[] => {
     if (!row.evaluated) return []
     const { audienceId: id, workspaceId } = row
     const find = leafFinder(leaves, workspaceId)
-    const bound = bind(condition, (need) => {
+    const yields = yieldsOf(definition, (need) => {
       const leafId = find(need)
       const kind = leafId === null ? undefined : kinds.get(leafId)?.kind
       return leafId === null || kind === undefined ? null : { id: leafId, kind }
     })
-    if (bound === null) throw new RangeError(`audience ${id} lacks a leaf`)
-    return [{ id, workspaceId, condition: bound, leafIds: leafIdsOf(bound) }]
+    if (yields === null) throw new RangeError(`audience ${id} lacks a leaf`)
+    const leafIds = yields.type === 'value' ? [yields.leaf.id] : leafIdsOf(yields.condition)
+    return [{ id, workspaceId, yields, leafIds }]
   })
   const planned = leaves.flatMap(({ id, workspaceId, buildId }): readonly PlannedLeaf[] => {
     const known = kinds.get(id)
@@ -135,10 +150,19 @@ const planOf = ({ version, audiences, leaves }: Parts): Plan => {
 }
 
 /** Only what this code once accepted is stored; a newer version's condition must not be half read. */
-const readCondition = ({ audienceId, condition }: AudienceRow): Condition => {
-  const parsed = parseCondition(condition)
+const readDefinition = ({ audienceId, ...row }: AudienceRow): Definition => {
+  const parsed = parseDefinition(row)
   if (!parsed.ok) throw new RangeError(`audience ${audienceId} has an unreadable condition`)
-  return parsed.condition
+  return parsed.definition
+}
+
+const yieldsOf = (definition: Definition, find: LeafFinder): Yield | null => {
+  if (definition.type === 'value') {
+    const leaf = find(measureNeed(definition.measure))
+    return leaf === null ? null : { type: 'value', leaf }
+  }
+  const condition = bind(definition.condition, find)
+  return condition === null ? null : { type: 'membership', condition }
 }
 
 /** The smallest id that fits, so that everybody finds the same leaf. */
@@ -163,7 +187,9 @@ const byWorkspace = (
       const plan = {
         feeds: Map.groupBy(feeds, ({ event }) => event),
         audiences: own,
-        traitAudiences: own.filter(({ condition }) => readsTraits(condition)),
+        traitAudiences: own.filter(
+          ({ yields }) => yields.type === 'membership' && readsTraits(yields.condition),
+        ),
       }
       return [id, plan]
     }),

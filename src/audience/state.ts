@@ -23,6 +23,8 @@ export type UserState = {
   identities: number
   /** Ids of the audiences the user is in, ascending. */
   members: readonly number[]
+  /** Computed traits by id, each as JSON. */
+  computed: ReadonlyMap<number, string>
   /** The packed form as bytes of a string, which costs the heap a fifth of what decoding it all does. */
   packed: string
   /** Where in it the summaries start, and where the traits do. */
@@ -67,6 +69,7 @@ export const newUser = (key: number, workspaceId: number): UserState => ({
   merges: 0,
   identities: 0,
   members: [],
+  computed: new Map(),
   packed: nothing,
   summariesAt: 0,
   traitsAt: 1,

@@ -177,16 +177,19 @@ export const saveFlips = async (
 
 const enter = async (tx: Sql, flips: readonly Flip[], at: Date): Promise<void> => {
   await tx.query(
-    `insert into membership (audience_id, shard, user_key, user_id, cur, synced, entered_at)
-     select f.audience_id, f.user_key % ${shards}, f.user_key, f.user_id, true, false, $4
-       from unnest($1::int[], $2::bigint[], $3::text[]) as f(audience_id, user_key, user_id)
+    `insert into membership
+       (audience_id, shard, user_key, user_id, value, cur, synced, entered_at)
+     select f.audience_id, f.user_key % ${shards}, f.user_key, f.user_id, f.value, true, false, $5
+       from unnest($1::int[], $2::bigint[], $3::text[], $4::text[])
+         as f(audience_id, user_key, user_id, value)
      on conflict (audience_id, user_key) do update
-       set cur = true, user_id = excluded.user_id,
+       set cur = true, user_id = excluded.user_id, value = excluded.value,
            entered_at = case when membership.cur then membership.entered_at else excluded.entered_at end`,
     [
       flips.map(({ audienceId }) => audienceId),
       flips.map(({ userKey }) => userKey),
       flips.map(({ userId }) => userId),
+      flips.map(({ value }) => value),
       at,
     ],
   )
@@ -196,7 +199,7 @@ const enter = async (tx: Sql, flips: readonly Flip[], at: Date): Promise<void> =
 const leave = async (tx: Sql, flips: readonly Flip[]): Promise<void> => {
   const keys = [flips.map(({ audienceId }) => audienceId), flips.map(({ userKey }) => userKey)]
   const { rows } = await tx.query<{ audienceId: number; userKey: bigint; synced: boolean }>(
-    `update membership m set cur = false
+    `update membership m set cur = false, value = null
        from unnest($1::int[], $2::bigint[]) as f(audience_id, user_key)
       where m.audience_id = f.audience_id and m.user_key = f.user_key
      returning m.audience_id as "audienceId", m.user_key as "userKey", m.synced`,

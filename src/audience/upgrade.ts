@@ -11,6 +11,8 @@ export const fromFirstFormat = (packed: string): string => {
   writer.varint(2)
   copy(2)
   copy(copy(1))
+  // It had no computed traits.
+  writer.varint(0)
   for (let left = copy(1); left > 0; left--) {
     copy(1)
     copySummary(packed)

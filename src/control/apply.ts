@@ -201,6 +201,10 @@ const applyAudience = async (within: Within, file: FileAudience, path: string) =
       workspaceId: workspace.id,
       name: file.name,
       where: where as JsonObject,
+      ...audienceDefaults,
+      ...(current === null
+        ? {}
+        : { timezone: current.timezone, includeAnonymous: current.includeAnonymous }),
       destinationIds,
       syncEvery:
         file.syncEvery ??

@@ -1,8 +1,9 @@
 // Saving an audience: its condition, the property key fixed at creation, and who is told.
-import { parseCondition } from '../domain/condition/parse.ts'
 import type { Audience } from '../domain/configuration.ts'
+import { parseDefinition } from '../domain/definition.ts'
 import type { JsonObject } from '../domain/message.ts'
 import { propertyKey } from '../domain/property-key.ts'
+import { isTimezone } from '../domain/zone.ts'
 import { changesBetween, type Fields } from './changes.ts'
 import { formatDuration, parseDuration } from './duration.ts'
 import { audit, type Editing, refused, type Saved } from './edit.ts'
@@ -11,9 +12,14 @@ import { at, type Problem, pointerOf } from './problem.ts'
 import type { State } from './state.ts'
 import { deleteAudience, insertAudience, updateAudience } from './store.ts'
 
-export const audienceDefaults = { syncEvery: '2h30m' } as const
+export const audienceDefaults = {
+  kind: 'audience',
+  syncEvery: '2h30m',
+  timezone: 'UTC',
+  includeAnonymous: true,
+} as const
 
-export type AudienceDraft = {
+export type AudienceDraft = Pick<Audience, 'kind' | 'timezone' | 'includeAnonymous'> & {
   readonly workspaceId: number
   readonly name: string
   readonly where: JsonObject
@@ -34,10 +40,13 @@ export const saveAudience = async (editing: Editing, wish: Wish): Promise<Saved<
   const problems = problemsOf(state, wish)
   if (problems.length > 0) return refused(problems)
   const wanted = {
+    kind: current?.kind ?? draft.kind,
     workspaceId: draft.workspaceId,
     name: draft.name,
     key: current?.key ?? propertyKey(draft.name) ?? '',
     condition: draft.where,
+    timezone: draft.timezone,
+    includeAnonymous: draft.includeAnonymous,
     destinationIds: [...new Set(draft.destinationIds)].sort((a, b) => a - b),
     syncEveryMs: parseDuration(draft.syncEvery) ?? 0,
   }
@@ -66,6 +75,8 @@ const fieldsOf = (audience: Audience, state: State): Fields => ({
   name: { is: audience.name },
   key: { is: audience.key },
   where: { is: audience.condition },
+  timezone: { is: audience.timezone },
+  includeAnonymous: { is: audience.includeAnonymous },
   destinations: {
     is: [...audience.destinationIds]
       .sort((a, b) => a - b)
@@ -86,7 +97,8 @@ const problemsOf = (state: State, { draft, current, path }: Wish): readonly Prob
     ...names,
     ...(current || names.length > 0 ? [] : keyProblems(state, draft, at(path, 'name'))),
     ...destinationProblems(state, draft, at(path, 'destinationIds')),
-    ...conditionProblems(draft.where, at(path, 'where')),
+    ...timezoneProblems(draft, at(path, 'timezone')),
+    ...conditionProblems(draft, at(path, 'where')),
     ...syncEveryProblems(draft, at(path, 'syncEvery')),
   ]
 }
@@ -159,8 +171,22 @@ export const removeAudience = async (editing: Editing, audience: Audience): Prom
   await audit(editing, { action: 'deleted', kind: 'audience', entityId, name, changes: {} })
 }
 
-const conditionProblems = (where: JsonObject, path: string): readonly Problem[] => {
-  const parsed = parseCondition(where)
+const timezoneProblems = ({ timezone }: AudienceDraft, path: string): readonly Problem[] =>
+  isTimezone(timezone)
+    ? []
+    : [
+        {
+          code: 'timezone_unknown',
+          path,
+          message: `"${timezone}" is no time zone: give an IANA name such as "Europe/Dublin"`,
+        },
+      ]
+
+const conditionProblems = (
+  { kind, where, timezone }: AudienceDraft,
+  path: string,
+): readonly Problem[] => {
+  const parsed = parseDefinition({ kind, condition: where, timezone })
   if (parsed.ok) return []
   return parsed.problems.map((problem) => ({
     code: 'condition_invalid',

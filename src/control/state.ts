@@ -79,7 +79,8 @@ type AudienceRow = Omit<Audience, 'condition' | 'syncEveryMs'> & {
 
 const loadAudiences = async (sql: Sql): Promise<readonly Audience[]> => {
   const { rows } = await sql.query<AudienceRow>(
-    `select a.id, a.workspace_id as "workspaceId", a.name, a.key, a.condition,
+    `select a.id, a.kind, a.workspace_id as "workspaceId", a.name, a.key, a.condition,
+            a.timezone, a.include_anonymous as "includeAnonymous",
             a.sync_every_ms as "syncEveryMs", coalesce(d.ids, '{}') as "destinationIds"
        from audience a
        left join (select audience_id, array_agg(destination_id order by destination_id) as ids

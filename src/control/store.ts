@@ -72,14 +72,18 @@ export const insertAudience = async (tx: Sql, audience: NewAudience): Promise<nu
   ])
   const id = await idOf(
     tx,
-    `insert into audience (workspace_id, name, key, condition, sync_every_ms)
-     values ($1, $2, $3, $4, $5) returning id`,
+    `insert into audience
+       (workspace_id, name, key, condition, sync_every_ms, kind, timezone, include_anonymous)
+     values ($1, $2, $3, $4, $5, $6, $7, $8) returning id`,
     [
       audience.workspaceId,
       audience.name,
       audience.key,
       JSON.stringify(audience.condition),
       audience.syncEveryMs,
+      audience.kind,
+      audience.timezone,
+      audience.includeAnonymous,
     ],
   )
   await insertDestinations(tx, id, audience.destinationIds)
@@ -90,8 +94,17 @@ export const insertAudience = async (tx: Sql, audience: NewAudience): Promise<nu
 export const updateAudience = async (tx: Sql, audience: Audience): Promise<void> => {
   const { id } = audience
   await tx.query(
-    'update audience set name = $2, condition = $3, sync_every_ms = $4 where id = $1',
-    [id, audience.name, JSON.stringify(audience.condition), audience.syncEveryMs],
+    `update audience set name = $2, condition = $3, sync_every_ms = $4, timezone = $5,
+            include_anonymous = $6
+      where id = $1`,
+    [
+      id,
+      audience.name,
+      JSON.stringify(audience.condition),
+      audience.syncEveryMs,
+      audience.timezone,
+      audience.includeAnonymous,
+    ],
   )
   await tx.query('delete from audience_destination where audience_id = $1', [id])
   await insertDestinations(tx, id, audience.destinationIds)

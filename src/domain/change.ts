@@ -1,10 +1,12 @@
-// A change: one user entered or left one audience, and the identify message a destination gets for it.
+// A change: one user entered or left one audience, or has another value of a computed trait, and the
+// identify message a destination gets for it.
 import { createHash } from 'node:crypto'
 import type { Outbound } from './message.ts'
 
 export type Change = {
   readonly audience: {
     readonly id: number
+    readonly kind: 'audience' | 'trait'
     readonly workspaceId: number
     /** The property: snake_case of the audience's name. */
     readonly key: string
@@ -12,19 +14,21 @@ export type Change = {
   }
   readonly userId: string
   readonly member: boolean
+  /** Of a computed trait, as JSON; `null` once there is none any more. */
+  readonly value: string | null
   readonly at: Date
 }
 
 type Place = { readonly shard: number; readonly seq: number; readonly destinationId: number }
 
 /** The webhook message as it is sent and signed: these keys, in this order. */
-const identifyBody = ({ audience, userId, member, at }: Change): Uint8Array =>
+const identifyBody = ({ audience, userId, member, value, at }: Change): Uint8Array =>
   Buffer.from(
     JSON.stringify({
       version: 1,
       type: 'identify',
       userId,
-      traits: { [audience.key]: member },
+      traits: { [audience.key]: audience.kind === 'trait' ? JSON.parse(value ?? 'null') : member },
       timestamp: at.toISOString(),
     }),
   )

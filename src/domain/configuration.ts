@@ -148,14 +148,20 @@ export type Destination = DestinationSettings & {
   readonly filters: readonly Filter[]
 }
 
+/** An audience, or a computed trait: both are worked out of a user's calls and synced alike. */
 export type Audience = {
   readonly id: number
+  readonly kind: 'audience' | 'trait'
   readonly workspaceId: number
   readonly name: string
   /** The property sent to destinations: snake_case of the name, fixed at creation. */
   readonly key: string
-  /** As saved; parsed by domain/condition.ts, which refused at save time what cannot be evaluated. */
+  /** As saved: a condition, or a computed trait's measure. What cannot be evaluated was refused then. */
   readonly condition: JsonObject
+  /** IANA: of calendar days, and of dates without a zone. */
+  readonly timezone: string
+  /** Whether users without a user id are in it, too; they are told of once they have one. */
+  readonly includeAnonymous: boolean
   readonly destinationIds: readonly number[]
   readonly syncEveryMs: number
 }

@@ -1,6 +1,6 @@
 // The SQL of builds: what audiences there are, their leaves, fences and how far each build has come.
-import type { Condition } from '../domain/condition/condition.ts'
 import type { Audience } from '../domain/configuration.ts'
+import type { Definition } from '../domain/definition.ts'
 import type { JsonObject } from '../domain/message.ts'
 import { Fault } from '../fault.ts'
 import type { Topic } from '../log/log.ts'
@@ -15,7 +15,9 @@ export type Build = {
 export type AudienceStateRow = {
   readonly audienceId: number
   readonly workspaceId: number
+  readonly kind: Audience['kind']
   readonly condition: JsonObject
+  readonly timezone: string
   readonly definition: string
 }
 
@@ -35,7 +37,8 @@ export const readPlanRow = async (sql: Sql): Promise<PlanRow> => {
 
 export const readStates = async (sql: Sql): Promise<readonly AudienceStateRow[]> => {
   const { rows } = await sql.query<AudienceStateRow>(
-    `select audience_id as "audienceId", workspace_id as "workspaceId", condition, definition
+    `select audience_id as "audienceId", workspace_id as "workspaceId", kind, condition, timezone,
+            definition
        from audience_state order by audience_id`,
   )
   return rows
@@ -128,8 +131,10 @@ export const dropLeaves = async (tx: Sql, ids: readonly number[]): Promise<void>
 
 export type Wanted = {
   readonly audience: Audience
-  readonly condition: Condition
-  readonly definition: string
+  /** Without references. */
+  readonly condition: JsonObject
+  readonly definition: Definition
+  readonly text: string
 }
 
 /** A new version of each; what was synced of the old one stays, so that only differences are sent. */
@@ -139,20 +144,23 @@ export const saveAudiences = async (
 ): Promise<void> => {
   await tx.query(
     `insert into audience_state
-       (audience_id, workspace_id, version, state, condition, definition, build_id)
-     select audience_id, workspace_id, 1, 'backfilling', condition, definition, $1
-       from unnest($2::int[], $3::int[], $4::jsonb[], $5::text[])
-         as w(audience_id, workspace_id, condition, definition)
+       (audience_id, workspace_id, kind, version, state, condition, timezone, definition, build_id)
+     select audience_id, workspace_id, kind, 1, 'backfilling', condition, timezone, definition, $1
+       from unnest($2::int[], $3::int[], $4::text[], $5::jsonb[], $6::text[], $7::text[])
+         as w(audience_id, workspace_id, kind, condition, timezone, definition)
      on conflict (audience_id) do update
        set version = audience_state.version + 1, state = 'backfilling', live_at = null,
-           condition = excluded.condition, definition = excluded.definition,
+           condition = excluded.condition, timezone = excluded.timezone,
+           definition = excluded.definition,
            build_id = excluded.build_id`,
     [
       buildId,
       wanted.map(({ audience }) => audience.id),
       wanted.map(({ audience }) => audience.workspaceId),
-      wanted.map(({ audience }) => JSON.stringify(audience.condition)),
-      wanted.map(({ definition }) => definition),
+      wanted.map(({ audience }) => audience.kind),
+      wanted.map(({ condition }) => JSON.stringify(condition)),
+      wanted.map(({ audience }) => audience.timezone),
+      wanted.map(({ text }) => text),
     ],
   )
 }

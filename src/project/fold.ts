@@ -1,5 +1,5 @@
 // Folding a batch into users, in log order, and deciding from it which memberships flip. Pure.
-import { assess, type Flip } from '../audience/assess.ts'
+import { assess, type Flip, heldBy } from '../audience/assess.ts'
 import type { Plan, PlannedAudience, PlannedFeed } from '../audience/plan.ts'
 import { setSummary, setTraits, summaryOf, traitsOf, type UserState } from '../audience/state.ts'
 import type { Observation } from '../domain/condition/summary/kind.ts'
@@ -118,7 +118,5 @@ const look = (touched: Touched, { plan, at, audiences }: Look): readonly Flip[] 
   const flips = assess(user, { audiences: whole ? all : (audiences ?? []), at, whole })
   if (!named) return flips
   const flipped = new Set(flips.map(({ audienceId }) => audienceId))
-  const { key: userKey, userId } = user
-  const held = user.members.filter((audienceId) => !flipped.has(audienceId))
-  return [...flips, ...held.map((audienceId) => ({ audienceId, userKey, userId, member: true }))]
+  return [...flips, ...heldBy(user).filter(({ audienceId }) => !flipped.has(audienceId))]
 }

@@ -1,5 +1,5 @@
 // Who is who while a batch is folded: resolves identities to users, and makes, links and merges users.
-import type { Flip } from '../audience/assess.ts'
+import { type Flip, leftBy } from '../audience/assess.ts'
 import type { PlannedLeaf } from '../audience/plan.ts'
 import { absorb, newUser, type UserState } from '../audience/state.ts'
 import { type Identity, identityLimits, type Who } from '../domain/identity.ts'
@@ -81,14 +81,15 @@ export const openPeople = ({ known, users, newKey, leaves }: Options): People =>
     if (identity.kind === 'user' && to.user.userId === null) {
       to.user.userId = identity.value
       to.named = true
+      // Some audiences leave out users without a user id.
+      to.whole = true
     }
     return to
   }
   const create = (identity: Identity): Touched =>
     link(identity, touch(newUser(newKey(), identity.workspaceId)))
   const merge = (from: Touched, into: Touched): void => {
-    for (const audienceId of from.user.members)
-      flips.push({ audienceId, userKey: from.user.key, userId: from.user.userId, member: false })
+    flips.push(...leftBy(from.user))
     absorb(into.user, from.user, leaves)
     into.changed = true
     into.whole = true

@@ -1,10 +1,13 @@
 // Comparing the configured audiences with those in the plan: what is gone, new or edited.
 import { leafFinder } from '../audience/plan.ts'
-import { canonicalText } from '../domain/condition/canonical.ts'
-import type { Condition } from '../domain/condition/condition.ts'
-import { leavesOf } from '../domain/condition/leaf.ts'
-import { parseCondition } from '../domain/condition/parse.ts'
-import type { Configuration } from '../domain/configuration.ts'
+import type { Audience, Configuration } from '../domain/configuration.ts'
+import {
+  type Definition,
+  definitionText,
+  leavesOfDefinition,
+  parseDefinition,
+  populated,
+} from '../domain/definition.ts'
 import type { Source, Topic } from '../log/log.ts'
 import type { Connection, Pool } from '../postgres/sql.ts'
 import {
@@ -41,15 +44,16 @@ export const reconcile = async (
   // Another process knows a newer configuration: what this one lacks may be new, not gone.
   if (configuration.version < plan.configuration) return null
   const wanted = [...configuration.audiences.values()].map((audience): Wanted => {
-    const condition = readCondition(audience.id, audience.condition)
-    return { audience, condition, definition: canonicalText(condition) }
+    const condition = populated(audience)
+    const definition = readDefinition(audience.id, { ...audience, condition })
+    return { audience, condition, definition, text: definitionText(definition) }
   })
   const states = new Map((await readStates(pool)).map((row) => [row.audienceId, row.definition]))
   const gone = [...states.keys()].filter((id) => !configuration.audiences.has(id))
   const busy = (await readBuild(pool)) !== null
   const changed = busy
     ? []
-    : wanted.filter(({ audience, definition }) => states.get(audience.id) !== definition)
+    : wanted.filter(({ audience, text }) => states.get(audience.id) !== text)
   if (gone.length === 0 && changed.length === 0) return null
   await ensurePositions(pool, await partitionsOf(source))
   const next = { version: plan.version, configuration: configuration.version }
@@ -57,9 +61,11 @@ export const reconcile = async (
   return { gone: gone.length, opened: changed.length }
 }
 
-const readCondition = (id: number, json: unknown): Condition => {
-  const parsed = parseCondition(json)
-  if (parsed.ok) return parsed.condition
+type Stored = Pick<Audience, 'kind' | 'condition' | 'timezone'>
+
+const readDefinition = (id: number, stored: Stored): Definition => {
+  const parsed = parseDefinition(stored)
+  if (parsed.ok) return parsed.definition
   const [problem] = parsed.problems
   throw new RangeError(
     `audience ${id} was saved with a condition that cannot be evaluated: ${problem?.path} ${problem?.message}`,
@@ -97,8 +103,8 @@ const change = async (tx: Connection, { next, wanted, gone, changed }: Change): 
 const dropIdleLeaves = async (tx: Connection): Promise<void> => {
   const leaves = await readLeaves(tx)
   const used = new Set(
-    (await readStates(tx)).flatMap(({ audienceId, workspaceId, condition }) =>
-      leavesOf(readCondition(audienceId, condition)).flatMap(
+    (await readStates(tx)).flatMap(({ audienceId, workspaceId, ...stored }) =>
+      leavesOfDefinition(readDefinition(audienceId, stored)).flatMap(
         (need) => leafFinder(leaves, workspaceId)(need) ?? [],
       ),
     ),
@@ -115,14 +121,14 @@ const missingLeaves = (
 ): readonly Omit<LeafRow, 'id'>[] => {
   const keeps = new Map<string, number>()
   const nameOf = (workspaceId: number, hash: string) => `${workspaceId}:${hash}`
-  for (const { audience, condition } of wanted)
-    for (const { hash, keep } of leavesOf(condition)) {
+  for (const { audience, definition } of wanted)
+    for (const { hash, keep } of leavesOfDefinition(definition)) {
       const name = nameOf(audience.workspaceId, hash)
       keeps.set(name, Math.max(keeps.get(name) ?? 0, keep))
     }
   const missing = new Map<string, Omit<LeafRow, 'id'>>()
-  for (const { audience, condition } of changed)
-    for (const { hash, keep } of leavesOf(condition)) {
+  for (const { audience, definition } of changed)
+    for (const { hash, keep } of leavesOfDefinition(definition)) {
       const { workspaceId } = audience
       if (leafFinder(leaves, workspaceId)({ hash, keep }) !== null) continue
       const name = nameOf(workspaceId, hash)

@@ -69,6 +69,8 @@ export type ChangedRow = {
   readonly userKey: bigint
   readonly userId: string
   readonly member: boolean
+  /** Of a computed trait, as JSON. */
+  readonly value: string | null
 }
 
 type Wanted = {
@@ -83,10 +85,11 @@ export const readChanged = async (tx: Sql, wanted: Wanted): Promise<readonly Cha
     `select s.shard, m.*
        from unnest($1::smallint[]) with ordinality as s(shard, at) cross join lateral (
          select audience_id as "audienceId", user_key as "userKey", user_id as "userId",
-                cur as member
+                cur as member, value
            from membership
           where membership.shard = s.shard and audience_id = any($2)
-            and cur is distinct from synced and user_id is not null
+            and (cur is distinct from synced or value is distinct from synced_value)
+            and user_id is not null
           order by audience_id, user_key
           limit $3) m
       order by s.at
@@ -123,7 +126,7 @@ export const saveChunks = async (tx: Sql, { runId, at, chunks }: Chunks): Promis
      ), wanted as materialized (
        select * from unnest($3::int[], $4::bigint[]) as w(audience_id, user_key)
      ), entered as (
-       update membership m set synced = true from wanted w
+       update membership m set synced = true, synced_value = value from wanted w
         where (m.audience_id, m.user_key) = (w.audience_id, w.user_key) and m.cur
      )
      delete from membership m using wanted w

@@ -119,7 +119,7 @@ const chunkOf = (place: Place, { run, at, changed }: Under): Chunk => {
   const { shard, chunk } = place
   const mine = changed.filter((row) => row.shard === shard)
   const messages: Outbound[] = []
-  for (const { audienceId, userId, member } of mine) {
+  for (const { audienceId, userId, member, value } of mine) {
     const audience = run.audiences.get(audienceId) as RunAudience
     const first = place.seq + messages.length + 1
     const places = audience.destinationIds.map((destinationId, index) => ({
@@ -127,7 +127,7 @@ const chunkOf = (place: Place, { run, at, changed }: Under): Chunk => {
       seq: first + index,
       destinationId,
     }))
-    messages.push(...renderChange({ audience, userId, member, at }, places))
+    messages.push(...renderChange({ audience, userId, member, value, at }, places))
   }
   return { shard, chunk, changed: mine, messages }
 }

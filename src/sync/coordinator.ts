@@ -51,7 +51,7 @@ const readReady = async (term: Term): Promise<ReadonlyMap<number, Ready>> => {
 const readyOf = (configuration: Configuration, row: AudienceRow): Ready | null => {
   const audience = configuration.audiences.get(row.audienceId)
   if (!audience || row.version === null) return null
-  const { id, workspaceId, key, syncEveryMs } = audience
+  const { id, kind, workspaceId, key, syncEveryMs } = audience
   const destinationIds = audience.destinationIds.filter(
     (it) => configuration.destinations.get(it)?.enabled,
   )
@@ -60,7 +60,7 @@ const readyOf = (configuration: Configuration, row: AudienceRow): Ready | null =
       ? null
       : { version: row.syncedVersion, slot: row.slot, startedAt: row.startedAt }
   return {
-    audience: { id, workspaceId, key, version: row.version, destinationIds },
+    audience: { id, kind, workspaceId, key, version: row.version, destinationIds },
     candidate: { id, syncEveryMs, version: row.version, last },
   }
 }

@@ -122,7 +122,8 @@ export const openShards = async (sql: Sql, look: Look): Promise<readonly number[
       where exists (select 1 from ustate u where u.shard = s.shard and u.due <= instant.at)
          or exists (select 1 from membership m
                      where m.shard = s.shard and m.audience_id = any($4)
-                       and m.cur is distinct from m.synced and m.user_id is not null)
+                       and (m.cur is distinct from m.synced or m.value is distinct from m.synced_value)
+                       and m.user_id is not null)
       order by s.shard`,
     [look.runId, look.now, look.shards, look.audienceIds],
   )

@@ -64,6 +64,9 @@ const addAll = (pool: Pool) =>
       workspaceId,
       name: 'Big Spenders',
       key: 'big_spenders',
+      kind: 'audience',
+      timezone: 'UTC',
+      includeAnonymous: true,
       condition: { trait: 'plan\u0000\ud800', op: 'eq', value: 'pro' },
       destinationIds: [destinationId],
       syncEveryMs: 9_000_000,
@@ -124,6 +127,9 @@ describe('the live configuration', async () => {
     expect(Object.keys(destination?.webhooks[0]?.headers ?? {})).toEqual(['10', 'X-Z', 'X-A'])
     expect(now.audiences.get(ids.audienceId)).toEqual({
       id: ids.audienceId,
+      kind: 'audience',
+      timezone: 'UTC',
+      includeAnonymous: true,
       workspaceId: ids.workspaceId,
       name: 'Big Spenders',
       key: 'big_spenders',

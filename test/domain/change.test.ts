@@ -2,9 +2,10 @@ import { expect, test } from 'vitest'
 import { renderChange } from '../../src/domain/change.ts'
 
 const change = {
-  audience: { id: 3, workspaceId: 2, key: 'vip', version: '1' },
+  audience: { id: 3, kind: 'audience' as const, workspaceId: 2, key: 'vip', version: '1' },
   userId: 'é "quoted"',
   member: false,
+  value: null,
   at: new Date('2024-03-01T00:00:00.000Z'),
 }
 const place = { shard: 5, seq: 8, destinationId: 4 }

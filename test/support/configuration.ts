@@ -59,6 +59,9 @@ export const aDestination = (over: Partial<Destination> = {}): Destination => ({
 
 export const anAudience = (over: Partial<Audience> = {}): Audience => ({
   id: 1,
+  kind: 'audience',
+  timezone: 'UTC',
+  includeAnonymous: true,
   workspaceId: 1,
   name: 'Big Spenders',
   key: 'big_spenders',

@@ -1,5 +1,5 @@
 // One text for conditions that say the same: it names leaves, and tells a real edit from a rewording.
-import type { Condition, EventSpec, Filter, Reduce, Sequence } from './condition.ts'
+import type { Condition, EventSpec, Filter, Measure, Reduce, Sequence } from './condition.ts'
 import type { Comparison, Path, Test } from './value.ts'
 import type { Window } from './window.ts'
 
@@ -19,17 +19,10 @@ export const canonicalText = (condition: Condition): string => {
       const { op, value } = condition.threshold
       return `count ${eventsText(condition.events)} ${op} ${value}`
     }
-    case 'measure': {
-      const { events, reduce } = condition.measure
-      const measured = `${reduceText(reduce)} ${eventsText(events)}`
-      return `${measured} ${comparisonText(condition.comparison)}`
-    }
-    case 'compare': {
-      const [left, right] = [condition.left, condition.right].map(
-        ({ events, reduce }) => `${reduceText(reduce)} ${eventsText(events)}`,
-      )
-      return `compare ${left} ${condition.op} ${right}`
-    }
+    case 'measure':
+      return `${measureText(condition.measure)} ${comparisonText(condition.comparison)}`
+    case 'compare':
+      return `compare ${measureText(condition.left)} ${condition.op} ${measureText(condition.right)}`
     case 'sequence':
       return `sequence ${sequenceText(condition.sequence)}`
   }
@@ -38,7 +31,10 @@ export const canonicalText = (condition: Condition): string => {
 export const eventsText = ({ name, where, window }: EventSpec): string =>
   JSON.stringify([name, where === null ? '' : filterText(where), windowText(window)])
 
-export const reduceText = (reduce: Reduce): string =>
+export const measureText = ({ events, reduce }: Measure): string =>
+  `${reduceText(reduce)} ${eventsText(events)}`
+
+const reduceText = (reduce: Reduce): string =>
   reduce.type === 'count' ? 'count' : JSON.stringify(reduce)
 
 export const sequenceText = ({ window, settle, steps }: Sequence): string =>

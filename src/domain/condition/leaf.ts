@@ -1,6 +1,6 @@
 // A leaf is what audiences share: what it keeps of which events, but not what that is compared with.
 import { createHash } from 'node:crypto'
-import { eventsText, reduceText, sequenceText } from './canonical.ts'
+import { measureText, sequenceText } from './canonical.ts'
 import type { Condition, EventSpec, Filter, Measure, Reduce, Sequence } from './condition.ts'
 import { countKind } from './summary/count.ts'
 import type { Kind, Summary } from './summary/kind.ts'
@@ -58,7 +58,7 @@ const leafHash = (spec: LeafSpec): string =>
   createHash('sha256')
     .update(
       spec.type === 'measure'
-        ? `${reduceText(spec.measure.reduce)} ${eventsText(spec.measure.events)}`
+        ? measureText(spec.measure)
         : `sequence ${sequenceText(spec.sequence)}`,
     )
     .digest('hex')

@@ -6,6 +6,7 @@ import {
   conditionLimits,
   type EventSpec,
   type Filter,
+  type Measure,
   type Parsed,
   type Problem,
 } from './condition.ts'
@@ -14,13 +15,35 @@ import type { CountOperator } from './summary/count.ts'
 import { parseDuration, type Window, windowOf } from './window.ts'
 
 /** Never drops anything: an unknown key or kind is a problem, and all problems are reported at once. */
-export const parseCondition = (json: unknown): Parsed => {
+export const parseCondition = (json: unknown, _options?: ParseOptions): Parsed => {
   const report: Report = { problems: [], leaves: 0, leavesMax: conditionLimits.leavesMax }
   const condition = parseNode(readingOf(json as Json, report), 0)
   const problems = problemsOf(report)
   return condition === null || problems.length > 0
     ? { ok: false, problems }
     : { ok: true, condition }
+}
+
+export type ParseOptions = {
+  /** IANA: of calendar days and of dates without a zone that name none themselves. */
+  readonly timezone: string
+}
+
+export type ParsedMeasure =
+  | { readonly ok: true; readonly measure: Measure }
+  | { readonly ok: false; readonly problems: readonly Problem[] }
+
+/** A computed trait: events, and what is made of them. */
+export const parseMeasure = (json: unknown, _options?: ParseOptions): ParsedMeasure => {
+  const report: Report = { problems: [], leaves: 0, leavesMax: conditionLimits.leavesMax }
+  const at = readingOf(json as Json, report)
+  at.only(['event', 'count'])
+  const events = parseEvents(at.in('event'))
+  at.in('count').only([])
+  const problems = problemsOf(report)
+  return events === null || problems.length > 0
+    ? { ok: false, problems }
+    : { ok: true, measure: { events, reduce: { type: 'count' } } }
 }
 
 export type ParsedFilter =
