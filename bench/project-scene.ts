@@ -35,6 +35,8 @@ export const audiences: readonly Audience[] = events.flatMap((name, at) => {
     kind: 'audience',
     timezone: 'UTC',
     includeAnonymous: true,
+    retractOnDelete: false,
+    entryEvents: false,
     workspaceId: 1,
     name: `audience ${at} ${index}`,
     key: `audience_${at}_${index}`,

@@ -1,6 +1,11 @@
 // Routes of audiences.
 import Type from 'typebox'
-import { audienceDefaults, removeAudience, saveAudience } from '../control/audience.ts'
+import {
+  audienceDefaults,
+  optionsOfAudience,
+  removeAudience,
+  saveAudience,
+} from '../control/audience.ts'
 import { formatDuration } from '../control/duration.ts'
 import { edit } from '../control/edit.ts'
 import { AudienceCreate, AudiencePatch } from '../control/input.ts'
@@ -103,8 +108,7 @@ const changeRoutes = (deps: AdminDeps): readonly Route[] => [
           workspaceId: current.workspaceId,
           name: current.name,
           kind: current.kind,
-          timezone: current.timezone,
-          includeAnonymous: current.includeAnonymous,
+          ...optionsOfAudience(current),
           destinationIds: current.destinationIds,
           syncEvery: formatDuration(current.syncEveryMs),
           ...fields,

@@ -3,7 +3,7 @@
 import type { Workspace } from '../domain/configuration.ts'
 import type { JsonObject } from '../domain/message.ts'
 import type { Pool } from '../postgres/sql.ts'
-import { audienceDefaults, saveAudience } from './audience.ts'
+import { audienceDefaults, optionsOfAudience, saveAudience } from './audience.ts'
 import type { Changes } from './audit.ts'
 import { saveDestination } from './destination.ts'
 import { destinationDraft, withSecretOnce } from './destination-draft.ts'
@@ -202,9 +202,7 @@ const applyAudience = async (within: Within, file: FileAudience, path: string) =
       name: file.name,
       where: where as JsonObject,
       ...audienceDefaults,
-      ...(current === null
-        ? {}
-        : { timezone: current.timezone, includeAnonymous: current.includeAnonymous }),
+      ...(current === null ? {} : optionsOfAudience(current)),
       destinationIds,
       syncEvery:
         file.syncEvery ??

@@ -17,9 +17,30 @@ export const audienceDefaults = {
   syncEvery: '2h30m',
   timezone: 'UTC',
   includeAnonymous: true,
+  retractOnDelete: false,
+  entryEvents: false,
 } as const
 
-export type AudienceDraft = Pick<Audience, 'kind' | 'timezone' | 'includeAnonymous'> & {
+/** What an audience may be told beside its condition. */
+export type AudienceOptions = Pick<
+  Audience,
+  'timezone' | 'includeAnonymous' | 'retractOnDelete' | 'entryEvents'
+>
+
+export const optionsOfAudience = ({
+  timezone,
+  includeAnonymous,
+  retractOnDelete,
+  entryEvents,
+}: AudienceOptions): AudienceOptions => ({
+  timezone,
+  includeAnonymous,
+  retractOnDelete,
+  entryEvents,
+})
+
+export type AudienceDraft = AudienceOptions & {
+  readonly kind: Audience['kind']
   readonly workspaceId: number
   readonly name: string
   readonly where: JsonObject
@@ -45,8 +66,7 @@ export const saveAudience = async (editing: Editing, wish: Wish): Promise<Saved<
     name: draft.name,
     key: current?.key ?? propertyKey(draft.name) ?? '',
     condition: draft.where,
-    timezone: draft.timezone,
-    includeAnonymous: draft.includeAnonymous,
+    ...optionsOfAudience(draft),
     destinationIds: [...new Set(draft.destinationIds)].sort((a, b) => a - b),
     syncEveryMs: parseDuration(draft.syncEvery) ?? 0,
   }
@@ -77,6 +97,8 @@ const fieldsOf = (audience: Audience, state: State): Fields => ({
   where: { is: audience.condition },
   timezone: { is: audience.timezone },
   includeAnonymous: { is: audience.includeAnonymous },
+  retractOnDelete: { is: audience.retractOnDelete },
+  entryEvents: { is: audience.entryEvents },
   destinations: {
     is: [...audience.destinationIds]
       .sort((a, b) => a - b)
@@ -166,7 +188,7 @@ const syncEveryProblems = ({ syncEvery }: AudienceDraft, path: string): readonly
 }
 
 export const removeAudience = async (editing: Editing, audience: Audience): Promise<void> => {
-  await deleteAudience(editing.tx, audience.id)
+  await deleteAudience(editing.tx, audience)
   const { id: entityId, name } = audience
   await audit(editing, { action: 'deleted', kind: 'audience', entityId, name, changes: {} })
 }

@@ -81,6 +81,7 @@ const loadAudiences = async (sql: Sql): Promise<readonly Audience[]> => {
   const { rows } = await sql.query<AudienceRow>(
     `select a.id, a.kind, a.workspace_id as "workspaceId", a.name, a.key, a.condition,
             a.timezone, a.include_anonymous as "includeAnonymous",
+            a.retract_on_delete as "retractOnDelete", a.entry_events as "entryEvents",
             a.sync_every_ms as "syncEveryMs", coalesce(d.ids, '{}') as "destinationIds"
        from audience a
        left join (select audience_id, array_agg(destination_id order by destination_id) as ids

@@ -73,8 +73,9 @@ export const insertAudience = async (tx: Sql, audience: NewAudience): Promise<nu
   const id = await idOf(
     tx,
     `insert into audience
-       (workspace_id, name, key, condition, sync_every_ms, kind, timezone, include_anonymous)
-     values ($1, $2, $3, $4, $5, $6, $7, $8) returning id`,
+       (workspace_id, name, key, condition, sync_every_ms, kind, timezone, include_anonymous,
+        retract_on_delete, entry_events)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning id`,
     [
       audience.workspaceId,
       audience.name,
@@ -84,6 +85,8 @@ export const insertAudience = async (tx: Sql, audience: NewAudience): Promise<nu
       audience.kind,
       audience.timezone,
       audience.includeAnonymous,
+      audience.retractOnDelete,
+      audience.entryEvents,
     ],
   )
   await insertDestinations(tx, id, audience.destinationIds)
@@ -95,7 +98,7 @@ export const updateAudience = async (tx: Sql, audience: Audience): Promise<void>
   const { id } = audience
   await tx.query(
     `update audience set name = $2, condition = $3, sync_every_ms = $4, timezone = $5,
-            include_anonymous = $6
+            include_anonymous = $6, retract_on_delete = $7, entry_events = $8
       where id = $1`,
     [
       id,
@@ -104,13 +107,23 @@ export const updateAudience = async (tx: Sql, audience: Audience): Promise<void>
       audience.syncEveryMs,
       audience.timezone,
       audience.includeAnonymous,
+      audience.retractOnDelete,
+      audience.entryEvents,
     ],
   )
   await tx.query('delete from audience_destination where audience_id = $1', [id])
   await insertDestinations(tx, id, audience.destinationIds)
 }
 
-export const deleteAudience = async (tx: Sql, id: number): Promise<void> => {
+/** What its destinations were told is taken back where that was asked for. */
+export const deleteAudience = async (tx: Sql, audience: Audience): Promise<void> => {
+  const { id, workspaceId, kind, key, destinationIds } = audience
+  if (audience.retractOnDelete && destinationIds.length > 0)
+    await tx.query(
+      `insert into retraction (audience_id, workspace_id, kind, key, destination_ids)
+       values ($1, $2, $3, $4, $5)`,
+      [id, workspaceId, kind, key, destinationIds],
+    )
   await tx.query('delete from audience where id = $1', [id])
 }
 

@@ -10,6 +10,7 @@ export type Change = {
     readonly workspaceId: number
     /** The property: snake_case of the audience's name. */
     readonly key: string
+    readonly name: string
     readonly version: string
   }
   readonly userId: string
@@ -33,14 +34,38 @@ const identifyBody = ({ audience, userId, member, value, at }: Change): Uint8Arr
     }),
   )
 
+/** The track message that may go beside it. */
+const entryBody = ({ audience, userId, member, at }: Change): Uint8Array =>
+  Buffer.from(
+    JSON.stringify({
+      version: 1,
+      type: 'track',
+      userId,
+      event: member ? 'Audience Entered' : 'Audience Exited',
+      properties: { audience_key: audience.key, audience_name: audience.name },
+      timestamp: at.toISOString(),
+    }),
+  )
+
 /** One message per place, first place first; they share one body. */
-export const renderChange = (change: Change, places: readonly Place[]): readonly Outbound[] => {
-  const body = identifyBody(change)
+export const renderChange = (change: Change, places: readonly Place[]): readonly Outbound[] =>
+  render(change, { type: 'identify', body: identifyBody(change) }, places)
+
+export const renderEntry = (change: Change, places: readonly Place[]): readonly Outbound[] =>
+  render(change, { type: 'track', body: entryBody(change) }, places)
+
+type Message = Pick<Outbound, 'type' | 'body'>
+
+const render = (
+  change: Change,
+  { type, body }: Message,
+  places: readonly Place[],
+): readonly Outbound[] => {
   const at = change.at.getTime()
   return places.map((place) => ({
     messageId: messageIdOf(change, place),
-    origin: 'audience',
-    type: 'identify',
+    origin: change.audience.kind,
+    type,
     workspaceId: change.audience.workspaceId,
     destinationId: place.destinationId,
     userId: change.userId,

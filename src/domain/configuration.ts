@@ -162,6 +162,10 @@ export type Audience = {
   readonly timezone: string
   /** Whether users without a user id are in it, too; they are told of once they have one. */
   readonly includeAnonymous: boolean
+  /** Whether destinations are told of every member that they are none any more when it is deleted. */
+  readonly retractOnDelete: boolean
+  /** Whether a track message says beside each change that the user entered or exited. */
+  readonly entryEvents: boolean
   readonly destinationIds: readonly number[]
   readonly syncEveryMs: number
 }

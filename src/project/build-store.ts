@@ -166,7 +166,13 @@ export const saveAudiences = async (
 }
 
 export const dropAudiences = async (tx: Sql, ids: readonly number[]): Promise<void> => {
-  await tx.query('delete from membership where audience_id = any($1)', [ids])
+  // What is to be taken back is read from there by the sync, which deletes it then.
+  await tx.query(
+    `delete from membership where audience_id = any($1)
+        and audience_id not in (select r.audience_id from retraction r)`,
+    [ids],
+  )
+  await tx.query('delete from sync_destination where audience_id = any($1)', [ids])
   await tx.query('delete from audience_state where audience_id = any($1)', [ids])
 }
 

@@ -112,34 +112,45 @@ type Chunks = { readonly runId: number; readonly at: Date; readonly chunks: read
 export const saveChunks = async (tx: Sql, { runId, at, chunks }: Chunks): Promise<void> => {
   await recordChunks(tx, { runId, at, chunks })
   const changed = chunks.flatMap((chunk) => chunk.changed)
-  const messages = chunks.flatMap((chunk) => chunk.messages)
   if (changed.length === 0) return
+  const messages = chunks.flatMap((chunk) => chunk.messages)
+  await saveMessages(tx, { runId, at, messages })
   await tx.query(
-    `with posted as (
-       insert into outbox (shard, seq, run_id, message_id, origin, workspace_id, destination_id,
-                           user_id, at, body)
-       select o.shard, o.seq, $1, o.message_id, o.origin, o.workspace_id, o.destination_id,
-              o.user_id, $2, o.body
-         from unnest($5::smallint[], $6::bigint[], $7::text[], $8::text[], $9::int[], $10::int[],
-                     $11::text[], $12::bytea[])
-           as o(shard, seq, message_id, origin, workspace_id, destination_id, user_id, body)
-     ), wanted as materialized (
-       select * from unnest($3::int[], $4::bigint[]) as w(audience_id, user_key)
+    `with wanted as materialized (
+       select * from unnest($1::int[], $2::bigint[]) as w(audience_id, user_key)
      ), entered as (
        update membership m set synced = true, synced_value = value from wanted w
         where (m.audience_id, m.user_key) = (w.audience_id, w.user_key) and m.cur
      )
      delete from membership m using wanted w
       where (m.audience_id, m.user_key) = (w.audience_id, w.user_key) and not m.cur`,
+    [changed.map(({ audienceId }) => audienceId), changed.map(({ userKey }) => userKey)],
+  )
+}
+
+type Messages = {
+  readonly runId: number
+  readonly at: Date
+  readonly messages: readonly Outbound[]
+}
+
+export const saveMessages = async (tx: Sql, { runId, at, messages }: Messages): Promise<void> => {
+  await tx.query(
+    `insert into outbox (shard, seq, run_id, message_id, origin, type, workspace_id,
+                         destination_id, user_id, at, body)
+     select o.shard, o.seq, $1, o.message_id, o.origin, o.type, o.workspace_id, o.destination_id,
+            o.user_id, $2, o.body
+       from unnest($3::smallint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::int[],
+                   $9::int[], $10::text[], $11::bytea[])
+         as o(shard, seq, message_id, origin, type, workspace_id, destination_id, user_id, body)`,
     [
       runId,
       at,
-      changed.map(({ audienceId }) => audienceId),
-      changed.map(({ userKey }) => userKey),
       messages.map(({ shard }) => shard),
       messages.map(({ seq }) => seq),
       messages.map(({ messageId }) => messageId),
       messages.map(({ origin }) => origin),
+      messages.map(({ type }) => type),
       messages.map(({ workspaceId }) => workspaceId),
       messages.map(({ destinationId }) => destinationId),
       messages.map(({ userId }) => userId),

@@ -4,7 +4,7 @@
 // shards: they share its snapshot and instant, and each is recorded for itself.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Change } from '../domain/change.ts'
-import { renderChange } from '../domain/change.ts'
+import { renderChange, renderEntry } from '../domain/change.ts'
 import type { Outbound } from '../domain/message.ts'
 import { type Connection, isReplayable } from '../postgres/sql.ts'
 import {
@@ -18,7 +18,10 @@ import {
 import { type Term, termLost } from './term.ts'
 
 /** An audience as a run syncs it: live, and with somewhere to send to. */
-export type RunAudience = Change['audience'] & { readonly destinationIds: readonly number[] }
+export type RunAudience = Change['audience'] & {
+  readonly destinationIds: readonly number[]
+  readonly entryEvents: boolean
+}
 
 export type Run = {
   readonly id: number
@@ -121,13 +124,17 @@ const chunkOf = (place: Place, { run, at, changed }: Under): Chunk => {
   const messages: Outbound[] = []
   for (const { audienceId, userId, member, value } of mine) {
     const audience = run.audiences.get(audienceId) as RunAudience
-    const first = place.seq + messages.length + 1
-    const places = audience.destinationIds.map((destinationId, index) => ({
-      shard,
-      seq: first + index,
-      destinationId,
-    }))
-    messages.push(...renderChange({ audience, userId, member, value, at }, places))
+    const change = { audience, userId, member, value, at }
+    const places = () => {
+      const first = place.seq + messages.length + 1
+      return audience.destinationIds.map((destinationId, index) => ({
+        ...{ shard, destinationId },
+        seq: first + index,
+      }))
+    }
+    messages.push(...renderChange(change, places()))
+    if (audience.entryEvents && audience.kind === 'audience')
+      messages.push(...renderEntry(change, places()))
   }
   return { shard, chunk, changed: mine, messages }
 }

@@ -5,6 +5,7 @@ import type { Configuration } from '../domain/configuration.ts'
 import { type Candidate, isDue, nextSyncAt } from '../domain/schedule.ts'
 import type { Run, RunAudience } from './chunk.ts'
 import type { Relay } from './relay.ts'
+import { retract } from './retract.ts'
 import { syncRun } from './run.ts'
 import {
   type AudienceRow,
@@ -28,6 +29,7 @@ export const coordinate = async ({ term, relay, bell }: Coordinator): Promise<vo
       const run = await takeUp(term, pending, waiting)
       if (run) await syncRun(term, relay, run)
     }
+    await retract(term, relay)
     const due = await openDue(term)
     if (due) await syncRun(term, relay, due)
     else await bell.wait(term.deps.limits.pollMs, term.signal)
@@ -51,7 +53,7 @@ const readReady = async (term: Term): Promise<ReadonlyMap<number, Ready>> => {
 const readyOf = (configuration: Configuration, row: AudienceRow): Ready | null => {
   const audience = configuration.audiences.get(row.audienceId)
   if (!audience || row.version === null) return null
-  const { id, kind, workspaceId, key, syncEveryMs } = audience
+  const { id, kind, workspaceId, key, name, entryEvents, syncEveryMs } = audience
   const destinationIds = audience.destinationIds.filter(
     (it) => configuration.destinations.get(it)?.enabled,
   )
@@ -60,7 +62,10 @@ const readyOf = (configuration: Configuration, row: AudienceRow): Ready | null =
       ? null
       : { version: row.syncedVersion, slot: row.slot, startedAt: row.startedAt }
   return {
-    audience: { id, kind, workspaceId, key, version: row.version, destinationIds },
+    audience: {
+      ...{ id, kind, workspaceId, key, name, entryEvents, destinationIds },
+      version: row.version,
+    },
     candidate: { id, syncEveryMs, version: row.version, last },
   }
 }
@@ -117,6 +122,9 @@ const open = async (term: Term, id: number | null, ready: readonly Ready[]): Pro
     at: startedAt,
     barrier,
     slots: ready.map(({ audience, candidate }) => slotOf(audience, candidate, startedAt)),
+    destinations: ready.flatMap(({ audience: { id: audienceId, destinationIds } }) =>
+      destinationIds.map((destinationId) => ({ audienceId, destinationId })),
+    ),
   })
   if (opened === null) throw termLost()
   return runOf(opened, barrier, ready)

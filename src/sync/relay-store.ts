@@ -19,6 +19,7 @@ type Row = {
   readonly seq: number
   readonly messageId: string
   readonly origin: Outbound['origin']
+  readonly type: Outbound['type']
   readonly workspaceId: number
   readonly destinationId: number
   readonly userId: string
@@ -33,7 +34,7 @@ export const readOutbox = async (
 ): Promise<readonly Outbound[] | null> => {
   const { rows } = await sql.query<Row>(
     `select r.epoch, o.* from relay r left join (
-       select shard, seq::float8 as seq, message_id as "messageId", origin,
+       select shard, seq::float8 as seq, message_id as "messageId", origin, type,
               workspace_id as "workspaceId", destination_id as "destinationId",
               user_id as "userId", at, body
          from outbox order by outbox.shard, outbox.seq limit $1) o on true
@@ -47,7 +48,7 @@ export const readOutbox = async (
 const outboundOf = (row: Row, shard: number): Outbound => ({
   messageId: row.messageId,
   origin: row.origin,
-  type: 'identify',
+  type: row.type,
   workspaceId: row.workspaceId,
   destinationId: row.destinationId,
   userId: row.userId,

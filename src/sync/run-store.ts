@@ -53,9 +53,15 @@ export type Opening = {
     readonly slot: number
     readonly nextSyncAt: Date
   }[]
+  /** Of these audiences, those that are on. */
+  readonly destinations: readonly { readonly audienceId: number; readonly destinationId: number }[]
 }
 
-/** Starts a run and moves its audiences to their next slots, in one statement; `null` when fenced. */
+/**
+ * Starts a run and moves its audiences to their next slots, in one statement; `null` when fenced.
+ * A destination that joins an audience synced before is to be told of all its members first; one that
+ * was away missed changes, and is told of all as well.
+ */
 export const openRun = async (sql: Sql, opening: Opening): Promise<number | null> => {
   const { rows } = await sql.query<{ id: number }>(
     `with held as (
@@ -68,6 +74,17 @@ export const openRun = async (sql: Sql, opening: Opening): Promise<number | null
        on conflict (audience_id) do update
          set (version, slot, started_at, next_sync_at)
            = (excluded.version, excluded.slot, excluded.started_at, excluded.next_sync_at)
+     ), wanted as (
+       select w.* from held, unnest($9::int[], $10::int[]) as w(audience_id, destination_id)
+     ), away as (
+       delete from sync_destination d using held
+        where d.audience_id = any($5)
+          and (d.audience_id, d.destination_id) not in (select * from wanted)
+     ), joined as (
+       insert into sync_destination (audience_id, destination_id, after)
+       select w.audience_id, w.destination_id, case when s.audience_id is null then null else 0 end
+         from wanted w left join sync_schedule s on s.audience_id = w.audience_id
+       on conflict do nothing
      ), asked as (
        update sync_run set (state, started_at, barrier, audience_ids) = ('running', $2, $3, $5)
          from held where id = $4 and state = 'requested' returning id
@@ -85,6 +102,8 @@ export const openRun = async (sql: Sql, opening: Opening): Promise<number | null
       opening.slots.map(({ version }) => version),
       opening.slots.map(({ slot }) => slot),
       opening.slots.map(({ nextSyncAt }) => nextSyncAt),
+      opening.destinations.map(({ audienceId }) => audienceId),
+      opening.destinations.map(({ destinationId }) => destinationId),
     ],
   )
   return rows[0]?.id ?? null

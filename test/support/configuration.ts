@@ -62,6 +62,8 @@ export const anAudience = (over: Partial<Audience> = {}): Audience => ({
   kind: 'audience',
   timezone: 'UTC',
   includeAnonymous: true,
+  retractOnDelete: false,
+  entryEvents: false,
   workspaceId: 1,
   name: 'Big Spenders',
   key: 'big_spenders',
