@@ -1,69 +1,136 @@
-// Parsing one comparison of a condition: {"trait"|"prop": path, "op": …, "value": …}.
+// Parsing one comparison of a condition: {"trait"|"prop": path, "op": …, "value" or "ref": …}.
 import type { Json } from '../message.ts'
+import { dateOperators, readDate, spanOperators } from './date.ts'
+import { durationAt, timezoneAt } from './parse-window.ts'
+import { anyElement, type Path, readPath } from './path.ts'
+import { parsePattern } from './pattern.ts'
 import type { Reading } from './reading.ts'
 import {
   type Comparison,
   listOperators,
   presenceOperators,
+  type Ref,
   scalarOperators,
   type Test,
   textOperators,
 } from './value.ts'
 
-const operators = [...scalarOperators, ...presenceOperators, ...textOperators, ...listOperators]
+export const operators = [
+  ...scalarOperators,
+  ...presenceOperators,
+  ...textOperators,
+  'matches',
+  ...listOperators,
+  ...dateOperators,
+  ...spanOperators,
+] as const
+
+export type Operator = (typeof operators)[number]
 
 /** Values of one_of and its kin. */
 const valuesMax = 1_000
 
-export const parseTest = (at: Reading, subject: 'trait' | 'prop'): Test | null => {
+/** What a comparison may say beside its operator. */
+export type Allowed = {
+  /** Keys of the object that are not the comparison's. */
+  readonly keys: readonly string[]
+  readonly operators: readonly Operator[]
+  readonly ref: (at: Reading) => Ref | null
+  /** Whether the value compared is always a number. */
+  readonly numeric?: boolean
+}
+
+export const parseTest = (
+  at: Reading,
+  subject: 'trait' | 'prop',
+  allowed: Omit<Allowed, 'keys'>,
+): Test | null => {
   at.leaf()
   const path = pathAt(at.in(subject))
-  const op = at.in('op').oneOf(operators)
-  if (op === null) return null
-  const comparison = comparisonOf(at, op, subject)
+  const comparison = comparisonAt(at, { ...allowed, keys: [subject] })
   return path === null || comparison === null ? null : { path, comparison }
 }
 
-/** "plan.tier" walks keys at the dots; a list of keys takes each literally. */
-const pathAt = (at: Reading): readonly string[] | null => {
-  const keys = typeof at.value === 'string' ? at.value.split('.') : at.value
-  const sound =
-    Array.isArray(keys) &&
-    keys.length > 0 &&
-    keys.every((key: Json) => typeof key === 'string' && key !== '')
-  if (!sound) return at.refuse('expected a name such as "plan.tier", or a list of keys')
-  if (keys.includes('[*]')) return at.refuse('expected plain keys: "[*]" cannot be evaluated yet')
-  return keys as readonly string[]
+export const pathAt = (at: Reading): Path | null =>
+  readPath(at.value) ??
+  at.refuse('expected a name such as "plan.tier" or "items[*].sku", or a list of keys')
+
+/** A path to one value. */
+export const singlePathAt = (at: Reading): Path | null => {
+  const path = pathAt(at)
+  return path?.includes(anyElement)
+    ? at.refuse('expected a path to one value, without "[*]"')
+    : path
 }
 
-type Op = (typeof operators)[number]
+const isIn = <K extends Operator>(op: Operator, set: readonly K[]): op is K =>
+  (set as readonly Operator[]).includes(op)
 
-const isIn = <K extends Op>(op: Op, set: readonly K[]): op is K =>
-  (set as readonly Op[]).includes(op)
-
-const comparisonOf = (at: Reading, op: Op, subject: string): Comparison | null => {
+export const comparisonAt = (at: Reading, allowed: Allowed): Comparison | null => {
+  const op = at.in('op').oneOf(allowed.operators)
+  if (op === null) return null
   if (isIn(op, presenceOperators)) {
-    at.only([subject, 'op'])
+    at.only([...allowed.keys, 'op'])
     return { op }
   }
-  at.only([subject, 'op', 'value', 'ci'])
+  if (isIn(op, dateOperators) || isIn(op, spanOperators)) return dateComparison(at, op, allowed)
   const foldCase = foldCaseAt(at.in('ci'))
-  if (foldCase === null) return null
-  const value = at.in('value')
-  if (isIn(op, textOperators)) {
-    const text = value.text()
-    return text === null ? null : { op, value: text, foldCase }
+  if (isIn(op, scalarOperators)) {
+    const operand = scalarOperand(at, allowed)
+    return operand === null || foldCase === null ? null : { op, ...operand, foldCase }
   }
+  at.only([...allowed.keys, 'op', 'value', 'ci'])
+  const value = at.in('value')
   if (isIn(op, listOperators)) {
     const values = scalarsAt(value)
-    return values === null ? null : { op, value: values, foldCase }
+    return values === null || foldCase === null ? null : { op, value: values, foldCase }
   }
-  if (!isScalar(value.value))
-    return value.refuse(
-      `expected a string, a finite number or a boolean${value.value === null ? '; for a missing value use "absent"' : ''}`,
-    )
-  return { op, value: value.value, foldCase }
+  const text = value.text()
+  if (text === null || foldCase === null) return null
+  if (op !== 'matches') return { op, value: text, foldCase }
+  const pattern = parsePattern(text)
+  return typeof pattern === 'string'
+    ? value.refuse(pattern)
+    : { op, value: text, foldCase, pattern }
 }
+
+type Operand = { readonly value: string | number | boolean } | { readonly ref: Ref }
+
+const scalarOperand = (at: Reading, { keys, ref, numeric = false }: Allowed): Operand | null => {
+  if (at.in('ref').given()) {
+    at.only([...keys, 'op', 'ref', 'ci'])
+    const found = ref(at.in('ref'))
+    return found === null ? null : { ref: found }
+  }
+  at.only([...keys, 'op', 'value', 'ref', 'ci'])
+  const { value, refuse } = at.in('value')
+  if (numeric && typeof value !== 'number') return refuse('expected a finite number')
+  if (!isScalar(value))
+    return refuse(
+      `expected a string, a finite number or a boolean${value === null ? '; for a missing value use "absent"' : ''}`,
+    )
+  return { value }
+}
+
+const dateComparison = (
+  at: Reading,
+  op: Extract<Operator, (typeof dateOperators)[number] | (typeof spanOperators)[number]>,
+  { keys }: Allowed,
+): Comparison | null => {
+  at.only([...keys, 'op', 'value', 'timezone'])
+  const timezone = timezoneAt(at.in('timezone'))
+  const value = at.in('value')
+  if (isIn(op, dateOperators)) {
+    const than = dateAt(value, timezone ?? 'UTC')
+    return than === null || timezone === null ? null : { op, than, timezone }
+  }
+  const ms = durationAt(value)
+  return ms === null || timezone === null ? null : { op, ms, timezone }
+}
+
+export const dateAt = (at: Reading, timezone: string): number | null =>
+  readDate(at.value, timezone) ??
+  at.refuse('expected a date such as "2026-01-31" or "2026-01-31T09:00:00Z"')
 
 const foldCaseAt = (at: Reading): boolean | null => {
   if (!at.given()) return false

@@ -5,11 +5,14 @@ export type Report = {
   readonly problems: { readonly path: string; readonly message: string }[]
   leaves: number
   readonly leavesMax: number
+  /** Of days and dates that name none themselves. */
+  readonly timezone: string
 }
 
 export type Reading = {
   /** The value itself, `undefined` when it is not there. */
   readonly value: Json | undefined
+  readonly timezone: string
   readonly given: () => boolean
   in(key: string): Reading
   object(): JsonObject | null
@@ -43,6 +46,7 @@ export const readingOf = (value: Json | undefined, report: Report, path = ''): R
     refuse(value === undefined ? `expected ${what}, but it is missing` : `expected ${what}`)
   return {
     value,
+    timezone: report.timezone,
     given: () => value !== undefined,
     in: (key) =>
       readingOf(

@@ -1,6 +1,18 @@
 // Comparing a JSON value with a literal: two-valued, with the one fixed coercion table of conditions.
 import type { Json } from '../message.ts'
 import type { Measure } from './condition.ts'
+import {
+  type DateOperator,
+  dateHolds,
+  readDate,
+  type SpanOperator,
+  spanHolds,
+  spanTurns,
+} from './date.ts'
+import { anyElement, type Path, valueAt, valuesAt } from './path.ts'
+import { matches, type Pattern } from './pattern.ts'
+
+export { type Path, valueAt }
 
 type Scalar = string | number | boolean
 
@@ -26,9 +38,15 @@ export type Comparison =
   | { readonly op: ScalarOperator; readonly ref: Ref; readonly foldCase: boolean }
   | { readonly op: TextOperator; readonly value: string; readonly foldCase: boolean }
   | { readonly op: ListOperator; readonly value: readonly Scalar[]; readonly foldCase: boolean }
-
-/** Object keys to walk; every key is taken literally, dots included. */
-export type Path = readonly string[]
+  | {
+      readonly op: 'matches'
+      readonly value: string
+      readonly foldCase: boolean
+      readonly pattern: Pattern
+    }
+  /** Dates: `than` is epoch ms; what is found may be a date alone, which is a day of the time zone. */
+  | { readonly op: DateOperator; readonly than: number; readonly timezone: string }
+  | { readonly op: SpanOperator; readonly ms: number; readonly timezone: string }
 
 export type Test = { readonly path: Path; readonly comparison: Comparison }
 
@@ -44,21 +62,34 @@ export type Seen = {
   readonly ref: (ref: Ref) => Json | undefined
 }
 
-export const passes = (test: Test, root: Json | undefined, seen: Seen): boolean =>
-  compare(test.comparison, valueAt(root, test.path), seen)
+/** A path through lists holds for any of its elements; `absent` is the contrary of `exists`. */
+export const passes = ({ path, comparison }: Test, root: Json | undefined, seen: Seen): boolean => {
+  if (!path.includes(anyElement)) return compare(comparison, valueAt(root, path), seen)
+  const found = valuesAt(root, path)
+  return comparison.op === 'absent'
+    ? found.length === 0
+    : found.some((value) => compare(comparison, value, seen))
+}
 
 /** The first instant after `at` at which time alone may turn the comparison over. */
-export const turnsAfter = (_test: Test, _root: Json | undefined, _at: number): number =>
-  Number.POSITIVE_INFINITY
+export const turnsAfter = ({ path, comparison }: Test, root: Json | undefined, at: number) => {
+  if (!('ms' in comparison)) return Number.POSITIVE_INFINITY
+  let first = Number.POSITIVE_INFINITY
+  for (const found of valuesAt(root, path))
+    first = Math.min(first, comparisonTurns(comparison, found, at))
+  return first
+}
 
-export const valueAt = (root: Json | undefined, path: readonly string[]): Json | undefined => {
-  let value = root
-  for (const key of path) {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
-    if (!Object.hasOwn(value, key)) return undefined
-    value = (value as { readonly [key: string]: Json })[key]
-  }
-  return value
+/** As `turnsAfter`, for the value that is found. */
+export const comparisonTurns = (
+  comparison: Comparison,
+  found: Json | undefined,
+  at: number,
+): number => {
+  if (!('ms' in comparison)) return Number.POSITIVE_INFINITY
+  const { op, ms, timezone } = comparison
+  const date = readDate(found, timezone)
+  return date === null ? Number.POSITIVE_INFINITY : spanTurns(op, { found: date, ms }, at)
 }
 
 export const compare = (comparison: Comparison, found: Json | undefined, seen: Seen): boolean => {
@@ -86,6 +117,7 @@ export const compare = (comparison: Comparison, found: Json | undefined, seen: S
     case 'omits':
     case 'starts_with':
     case 'ends_with':
+    case 'matches':
       return present && compareText(comparison, found)
     case 'one_of':
     case 'none_of':
@@ -93,6 +125,18 @@ export const compare = (comparison: Comparison, found: Json | undefined, seen: S
     case 'contains_all':
     case 'contains_none':
       return present && compareList(comparison, found)
+    case 'before_date':
+    case 'after_date': {
+      const date = readDate(found, comparison.timezone)
+      return date !== null && dateHolds(comparison.op, date, comparison.than)
+    }
+    case 'within_last':
+    case 'within_next':
+    case 'before_last':
+    case 'after_next': {
+      const date = readDate(found, comparison.timezone)
+      return date !== null && spanHolds(comparison.op, seen.at - date, comparison.ms)
+    }
   }
 }
 
@@ -113,24 +157,28 @@ const ordered = (op: 'gt' | 'gte' | 'lt' | 'lte', sign: number | null): boolean 
   }
 }
 
+/** Of a list, any element. */
 const compareText = (
-  { op, value, foldCase }: Extract<Comparison, { op: TextOperator }>,
+  comparison: Extract<Comparison, { op: TextOperator | 'matches' }>,
   found: Json,
 ): boolean => {
-  const wanted = textOf(value, foldCase)
+  const { op, foldCase } = comparison
   const any = (holds: (text: string) => boolean) =>
-    (Array.isArray(found) ? found : [found]).some(
-      (element) => typeof element === 'string' && holds(textOf(element, foldCase)),
+    (Array.isArray(found) ? (found as readonly Json[]) : [found]).some(
+      (element) => typeof element === 'string' && holds(element),
     )
+  if (op === 'matches')
+    return any((text) => matches(comparison.pattern, text.normalize('NFC'), foldCase))
+  const wanted = textOf(comparison.value, foldCase)
   switch (op) {
     case 'contains':
-      return any((text) => text.includes(wanted))
+      return any((text) => textOf(text, foldCase).includes(wanted))
     case 'omits':
-      return !any((text) => text.includes(wanted))
+      return !any((text) => textOf(text, foldCase).includes(wanted))
     case 'starts_with':
-      return any((text) => text.startsWith(wanted))
+      return any((text) => textOf(text, foldCase).startsWith(wanted))
     case 'ends_with':
-      return any((text) => text.endsWith(wanted))
+      return any((text) => textOf(text, foldCase).endsWith(wanted))
   }
 }
 
@@ -173,7 +221,7 @@ const order = (found: Json, wanted: Scalar, foldCase: boolean): number | null =>
 const decimal = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$/
 
 /** A finite number, or a string that is written exactly like a decimal one. */
-const numberOf = (value: Json): number | null => {
+export const numberOf = (value: Json): number | null => {
   const number = typeof value === 'string' && decimal.test(value) ? Number(value) : value
   return typeof number === 'number' && Number.isFinite(number) ? number : null
 }
@@ -184,7 +232,7 @@ const textOf = (text: string, foldCase: boolean): string => {
 }
 
 /** JavaScript orders by UTF-16 unit, which puts astral characters before U+E000; this does not. */
-const compareCodePoints = (left: string, right: string): number => {
+export const compareCodePoints = (left: string, right: string): number => {
   const length = Math.min(left.length, right.length)
   for (let at = 0; at < length; at++) {
     const [a, b] = [left.charCodeAt(at), right.charCodeAt(at)]

@@ -1,0 +1,142 @@
+// Patterns of `matches`: a subset of RE2's, matched in time linear in the text whatever the pattern.
+import type { CharSet, Node } from './pattern-parse.ts'
+import { parseNode } from './pattern-parse.ts'
+
+type Instruction =
+  | { readonly op: 'char'; readonly set: CharSet; readonly next: number }
+  | { readonly op: 'split'; readonly next: number; readonly other: number }
+  | { readonly op: 'start' | 'end'; readonly next: number }
+  | { readonly op: 'match' }
+
+export type Pattern = { readonly program: readonly Instruction[]; readonly start: number }
+
+export const patternLimits = { charactersMax: 256, statesMax: 1_000 }
+
+/** The pattern, or a sentence that says what was expected instead. */
+export const parsePattern = (text: string): Pattern | string => {
+  if (text.length > patternLimits.charactersMax)
+    return `expected a pattern of at most ${patternLimits.charactersMax} characters`
+  const node = parseNode(text.normalize('NFC'))
+  if (typeof node === 'string') return node
+  if (sizeOf(node) >= patternLimits.statesMax)
+    return `expected a pattern that repeats less: it needs over ${patternLimits.statesMax} states`
+  const program: Instruction[] = [{ op: 'match' }]
+  const start = compile(node, 0, program)
+  return { program, start }
+}
+
+const sizeOf = (node: Node): number => {
+  switch (node.type) {
+    case 'char':
+    case 'start':
+    case 'end':
+      return 1
+    case 'all':
+      return node.of.reduce((sum, child) => sum + sizeOf(child), 0)
+    case 'any':
+      return node.of.reduce((sum, child) => sum + sizeOf(child) + 1, 0)
+    case 'repeat':
+      return (sizeOf(node.of) + 1) * Math.max(node.min + 1, node.max ?? 0)
+  }
+}
+
+/** Adds what matches `node` and goes on at `next`; the place to begin at. */
+const compile = (node: Node, next: number, program: Instruction[]): number => {
+  const add = (instruction: Instruction) => program.push(instruction) - 1
+  switch (node.type) {
+    case 'char':
+      return add({ op: 'char', set: node.set, next })
+    case 'start':
+    case 'end':
+      return add({ op: node.type, next })
+    case 'all':
+      return node.of.reduceRight((after, child) => compile(child, after, program), next)
+    case 'any':
+      return node.of
+        .map((child) => compile(child, next, program))
+        .reduceRight((other, first) => add({ op: 'split', next: first, other }))
+    case 'repeat': {
+      let start = next
+      if (node.max === null) {
+        start = add({ op: 'split', next, other: next })
+        program[start] = { op: 'split', next: compile(node.of, start, program), other: next }
+      } else
+        for (let times = node.min; times < node.max; times++)
+          start = add({ op: 'split', next: compile(node.of, start, program), other: next })
+      for (let times = 0; times < node.min; times++) start = compile(node.of, start, program)
+      return start
+    }
+  }
+}
+
+/** Whether it matches anywhere in the text; `foldCase` takes letters of either case for one another. */
+export const matches = (pattern: Pattern, text: string, foldCase: boolean): boolean => {
+  const { program, start } = pattern
+  const seen = new Uint32Array(program.length)
+  const characters = Array.from(text, (character) => character)
+  let states: number[] = []
+  for (let at = 0; at <= characters.length; at++) {
+    states.push(start)
+    const reached = closure(program, states, { seen, round: at + 1, at, end: characters.length })
+    if (reached === null) return true
+    const character = characters[at]
+    if (character === undefined) return false
+    const forms = foldCase ? formsOf(character) : [character]
+    states = reached.flatMap(({ set, next }) => (admits(set, forms) ? [next] : []))
+  }
+  return false
+}
+
+/** Not what takes several letters in the other case. */
+const formsOf = (character: string): readonly string[] =>
+  [character, character.toLowerCase(), character.toUpperCase()].filter(
+    (form) => form.length === character.length,
+  )
+
+type Char = Extract<Instruction, { op: 'char' }>
+
+type Round = {
+  readonly seen: Uint32Array
+  readonly round: number
+  readonly at: number
+  readonly end: number
+}
+
+/** The characters waited for once all that needs none is passed, `null` when the match is found. */
+const closure = (
+  program: readonly Instruction[],
+  states: readonly number[],
+  { seen, round, at, end }: Round,
+): readonly Char[] | null => {
+  const reached: Char[] = []
+  const open = [...states]
+  for (let state = open.pop(); state !== undefined; state = open.pop()) {
+    if (seen[state] === round) continue
+    seen[state] = round
+    const instruction = program[state] as Instruction
+    switch (instruction.op) {
+      case 'match':
+        return null
+      case 'char':
+        reached.push(instruction)
+        break
+      case 'split':
+        open.push(instruction.next, instruction.other)
+        break
+      case 'start':
+        if (at === 0) open.push(instruction.next)
+        break
+      case 'end':
+        if (at === end) open.push(instruction.next)
+        break
+    }
+  }
+  return reached
+}
+
+const admits = ({ negated, ranges }: CharSet, forms: readonly string[]): boolean =>
+  negated !==
+  forms.some((form) => {
+    const point = form.codePointAt(0) as number
+    return ranges.some(([from, to]) => point >= from && point <= to)
+  })
