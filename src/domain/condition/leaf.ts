@@ -2,8 +2,9 @@
 import { createHash } from 'node:crypto'
 import { measureText, sequenceText } from './canonical.ts'
 import type { Condition, EventSpec, Filter, Measure, Reduce, Sequence } from './condition.ts'
-import { countKind } from './summary/count.ts'
 import type { Kind, Summary } from './summary/kind.ts'
+import { measureKind } from './summary/measure.ts'
+import { sequenceKind } from './summary/sequence.ts'
 import type { Comparison } from './value.ts'
 
 export type LeafSpec =
@@ -82,8 +83,8 @@ export const feedsOf = (spec: LeafSpec): readonly Feed[] => {
   return [{ event: events.name, where: events.where, step: 0, reads: 'path' in reduce }]
 }
 
-export const kindOf = (spec: LeafSpec, keep: number): Kind<Summary> => {
-  if (spec.type === 'measure' && spec.measure.reduce.type === 'count')
-    return countKind(spec.measure.events.window, keep) as Kind<Summary>
-  throw new RangeError('a leaf of this kind cannot be kept')
-}
+/** `keep`: no question about a count looks further than that many newest events. */
+export const kindOf = (spec: LeafSpec, keep: number): Kind<Summary> =>
+  (spec.type === 'sequence'
+    ? sequenceKind(spec.sequence)
+    : measureKind(spec.measure, keep)) as Kind<Summary>

@@ -1,6 +1,7 @@
 // Counting events: how many there were in each bucket of the window.
 import type { ByteReader, ByteWriter } from '../../bytes.ts'
-import { bucketOf, entryOf, expiryOf, headOf, tailOf, type Window } from '../window.ts'
+import { bucketOf, headOf, tailOf, type Window } from '../window.ts'
+import { firstAfter, spanOf } from './buckets.ts'
 import type { Kind } from './kind.ts'
 
 /**
@@ -112,13 +113,15 @@ export const turningBucket = (
 export const countKind = (window: Window | null, keep: number): Kind<CountSummary> => {
   // The newest of a window of ages are not in it yet: there nothing can be dropped for them.
   const held = window?.type === 'ago' ? Number.POSITIVE_INFINITY : keep
+  const span = spanOf(window)
   return {
     empty: emptyCount,
     fold: (summary, { te }) => {
       const bucket = bucketOf(window, te)
-      return bucket === null ? summary : foldCount(summary, bucket, held)
+      if (bucket === null || bucket <= (summary.buckets[0] ?? bucket) - span) return summary
+      return living(foldCount(summary, bucket, held), span)
     },
-    combine: (left, right) => combineCounts(left, right, held),
+    combine: (left, right) => living(combineCounts(left, right, held), span),
     write: writeCount,
     read: readCount,
     valueAt: (summary, at) => countAt(summary, window, at),
@@ -126,17 +129,14 @@ export const countKind = (window: Window | null, keep: number): Kind<CountSummar
   }
 }
 
-/** The first instant after `at` at which one of the buckets enters or leaves the window. */
-export const firstAfter = (
-  buckets: readonly number[],
-  window: Window | null,
-  at: number,
-): number => {
-  let first = Number.POSITIVE_INFINITY
-  for (const bucket of buckets)
-    for (const turn of [entryOf(window, bucket), expiryOf(window, bucket)])
-      if (turn > at && turn < first) first = turn
-  return first
+/** Without the buckets that are out of the window for good. */
+const living = (summary: CountSummary, span: number): CountSummary => {
+  const { buckets, counts } = summary
+  const tail = (buckets[0] ?? 0) - span
+  let until = buckets.length
+  while (until > 0 && (buckets[until - 1] as number) <= tail) until--
+  if (until === buckets.length) return summary
+  return { buckets: buckets.slice(0, until), counts: counts.slice(0, until) }
 }
 
 /** How many buckets, then the newest and its count, then for each older one how much older, and its count. */

@@ -25,6 +25,8 @@ export type Kind<S> = {
   valueAt(summary: S, at: number): Json | undefined
   /** The first instant after `at` at which time alone may change the value, `Infinity` for never. */
   nextChange(summary: S, at: number): number
+  /** Whether something was, or may have been, left out to keep it bounded; never where it is missing. */
+  readonly capped?: (summary: S) => boolean
 }
 
 /** What a leaf keeps, to those who only hand it on. */
