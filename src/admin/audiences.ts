@@ -1,5 +1,5 @@
-// Routes of audiences.
-import Type from 'typebox'
+// Routes of audiences and of computed traits: told apart by what is defined, alike in everything else.
+import Type, { type Static } from 'typebox'
 import {
   audienceDefaults,
   optionsOfAudience,
@@ -8,7 +8,7 @@ import {
 } from '../control/audience.ts'
 import { formatDuration } from '../control/duration.ts'
 import { edit } from '../control/edit.ts'
-import { AudienceCreate, AudiencePatch } from '../control/input.ts'
+import { AudienceCreate, AudiencePatch, TraitCreate, TraitPatch } from '../control/input.ts'
 import { readState } from '../control/state.ts'
 import type { Audience } from '../domain/configuration.ts'
 import type { JsonObject } from '../domain/message.ts'
@@ -16,71 +16,135 @@ import { created, gone, notFound, ok, refusal } from './answer.ts'
 import type { AdminDeps } from './deps.ts'
 import { type Route, route } from './route.ts'
 import { loadStandings } from './store.ts'
-import { AudienceView, audienceView, idParams } from './views.ts'
+import { AudienceView, audienceView, idParams, TraitView, traitView } from './views.ts'
 import { optionsOf, workspaceOf, workspaceQuery } from './workspaces.ts'
 
-const path = '/admin/v1/audiences'
-const one = { description: 'The audience.', schema: AudienceView }
+type Kind = Audience['kind']
 
-export const audienceRoutes = (deps: AdminDeps): readonly Route[] => [
-  route({
-    method: 'GET',
-    path,
-    operation: 'listAudiences',
-    summary: 'Audiences of one workspace, or of all, with how many members each has',
-    access: 'viewer',
-    query: workspaceQuery,
-    answers: {
-      200: {
-        description: 'The audiences.',
-        schema: Type.Object({ audiences: Type.Array(AudienceView) }),
+/** What routes of one kind say and take. */
+const shapes = {
+  audience: {
+    path: '/admin/v1/audiences',
+    noun: 'audience',
+    name: 'Audience',
+    plural: 'audiences',
+    counted: 'how many members each has',
+    view: AudienceView,
+    create: AudienceCreate,
+    patch: AudiencePatch,
+    defined: 'where',
+  },
+  trait: {
+    path: '/admin/v1/traits',
+    noun: 'computed trait',
+    name: 'Trait',
+    plural: 'traits',
+    counted: 'how many users have a value of it',
+    view: TraitView,
+    create: TraitCreate,
+    patch: TraitPatch,
+    defined: 'measure',
+  },
+} as const
+
+export const audienceRoutes = (deps: AdminDeps): readonly Route[] =>
+  (['audience', 'trait'] as const).flatMap((kind) => [
+    ...readRoutes(deps, kind),
+    createRoute(deps, kind),
+    changeRoute(deps, kind),
+    deleteRoute(deps, kind),
+  ])
+
+const oneOf = (kind: Kind) => ({
+  description: `The ${shapes[kind].noun}.`,
+  schema: shapes[kind].view,
+})
+
+const readRoutes = (deps: AdminDeps, kind: Kind): readonly Route[] => {
+  const { path, noun, name, plural, counted, view } = shapes[kind]
+  return [
+    route({
+      method: 'GET',
+      path,
+      operation: `list${name}s`,
+      summary: `The ${noun}s of one workspace, or of all, with ${counted}`,
+      access: 'viewer',
+      query: workspaceQuery,
+      answers: {
+        200: {
+          description: `The ${noun}s.`,
+          schema: Type.Object({ [plural]: Type.Array(view) }),
+        },
       },
-    },
-    handle: async ({ query: { workspaceId } }) => {
-      const { audiences } = await readState(deps.pool)
-      const wanted = [...audiences.values()].filter(
-        (audience) => workspaceId === undefined || audience.workspaceId === workspaceId,
-      )
-      return ok({ audiences: await viewsOf(deps, wanted) })
-    },
-  }),
-  route({
-    method: 'GET',
-    path: `${path}/:id`,
-    operation: 'getAudience',
-    summary: 'One audience, with how many members it has',
-    access: 'viewer',
-    params: idParams,
-    answers: { 200: one },
-    handle: async ({ params }) => {
-      const audience = (await readState(deps.pool)).audiences.get(params.id)
-      if (!audience) return notFound(`audience ${params.id}`)
-      const [view] = await viewsOf(deps, [audience])
-      return ok(view)
-    },
-  }),
-  ...changeRoutes(deps),
-  deleteRoute(deps),
-]
+      handle: async ({ query: { workspaceId } }) => {
+        const { audiences } = await readState(deps.pool)
+        const wanted = [...audiences.values()].filter(
+          (audience) =>
+            audience.kind === kind &&
+            (workspaceId === undefined || audience.workspaceId === workspaceId),
+        )
+        return ok({ [plural]: await viewsOf(deps, wanted) })
+      },
+    }),
+    route({
+      method: 'GET',
+      path: `${path}/:id`,
+      operation: `get${name}`,
+      summary: `One ${noun}, with ${counted}`,
+      access: 'viewer',
+      params: idParams,
+      answers: { 200: oneOf(kind) },
+      handle: async ({ params }) => {
+        const found = ofKind((await readState(deps.pool)).audiences, kind, params.id)
+        if (!found) return notFound(`${noun} ${params.id}`)
+        const [view] = await viewsOf(deps, [found])
+        return ok(view)
+      },
+    }),
+  ]
+}
 
-const changeRoutes = (deps: AdminDeps): readonly Route[] => [
-  route({
+/** An audience is no computed trait, whatever its id. */
+export const ofKind = (
+  audiences: ReadonlyMap<number, Audience>,
+  kind: Kind,
+  id: number,
+): Audience | null => {
+  const found = audiences.get(id)
+  return found?.kind === kind ? found : null
+}
+
+type Given = Partial<Static<typeof AudienceCreate> & Static<typeof TraitCreate>>
+
+/** The fields of a request, with the definition under one name. */
+const fieldsOf = (body: object) => {
+  const { where, measure, ...fields } = body as Given
+  const definition = (where ?? measure) as JsonObject | undefined
+  return { fields, definition }
+}
+
+const createRoute = (deps: AdminDeps, kind: Kind): Route => {
+  const { path, noun, name, create } = shapes[kind]
+  return route({
     method: 'POST',
     path,
-    operation: 'createAudience',
-    summary: 'Create an audience; its property key is fixed from then on',
+    operation: `create${name}`,
+    summary: `Create a ${noun}; its property key is fixed from then on`.replace('a a', 'an a'),
     access: 'admin',
-    body: AudienceCreate,
-    answers: { 201: one },
+    body: create,
+    answers: { 201: oneOf(kind) },
     handle: async ({ body, actor }) => {
       const saved = await edit(deps.pool, optionsOf(deps, actor), async (editing) => {
         const workspace = workspaceOf(editing.state, body)
         if ('problems' in workspace) return { action: 'refused', ...workspace } as const
+        const { fields, definition } = fieldsOf(body)
         const draft = {
           ...audienceDefaults,
           destinationIds: [],
-          ...body,
-          where: body.where as JsonObject,
+          ...fields,
+          kind,
+          name: body.name,
+          where: definition as JsonObject,
           workspaceId: workspace.id,
         }
         return saveAudience(editing, { draft, current: null, path: '' })
@@ -89,66 +153,73 @@ const changeRoutes = (deps: AdminDeps): readonly Route[] => [
       const [view] = await viewsOf(deps, [saved.entity])
       return created(view)
     },
-  }),
-  route({
+  })
+}
+
+const changeRoute = (deps: AdminDeps, kind: Kind): Route => {
+  const { path, noun, name, patch } = shapes[kind]
+  return route({
     method: 'PATCH',
     path: `${path}/:id`,
-    operation: 'changeAudience',
+    operation: `change${name}`,
     summary: 'Change the fields given; a new name does not change the key',
     access: 'admin',
     params: idParams,
-    body: AudiencePatch,
-    answers: { 200: one },
+    body: patch,
+    answers: { 200: oneOf(kind) },
     handle: async ({ params, body, actor }) => {
       const saved = await edit(deps.pool, optionsOf(deps, actor), async (editing) => {
-        const current = editing.state.audiences.get(params.id)
+        const current = ofKind(editing.state.audiences, kind, params.id)
         if (!current) return null
-        const { where = current.condition, ...fields } = body
+        const { fields, definition = current.condition } = fieldsOf(body)
         const draft = {
           workspaceId: current.workspaceId,
           name: current.name,
-          kind: current.kind,
+          kind,
           ...optionsOfAudience(current),
           destinationIds: current.destinationIds,
           syncEvery: formatDuration(current.syncEveryMs),
           ...fields,
-          where: where as JsonObject,
+          where: definition,
         }
         return saveAudience(editing, { draft, current, path: '' })
       })
-      if (saved === null) return notFound(`audience ${params.id}`)
+      if (saved === null) return notFound(`${noun} ${params.id}`)
       if (saved.action === 'refused') return refusal(saved.problems)
       const [view] = await viewsOf(deps, [saved.entity])
       return ok(view)
     },
-  }),
-]
+  })
+}
 
-const deleteRoute = (deps: AdminDeps): Route =>
-  route({
+const deleteRoute = (deps: AdminDeps, kind: Kind): Route => {
+  const { path, noun, name } = shapes[kind]
+  return route({
     method: 'DELETE',
     path: `${path}/:id`,
-    operation: 'deleteAudience',
-    summary: 'Delete an audience; its property key is not given out again',
+    operation: `delete${name}`,
+    summary: `Delete one ${noun}; its property key is not given out again`,
     access: 'admin',
     params: idParams,
     answers: { 204: { description: 'It is gone.' } },
     handle: ({ params, actor }) =>
       edit(deps.pool, optionsOf(deps, actor), async (editing) => {
-        const current = editing.state.audiences.get(params.id)
-        if (!current) return notFound(`audience ${params.id}`)
-        await removeAudience(editing, current)
-        return gone
+        const current = ofKind(editing.state.audiences, kind, params.id)
+        if (!current) return notFound(`${noun} ${params.id}`)
+        const problems = await removeAudience(editing, current)
+        return problems.length > 0 ? refusal(problems) : gone
       }),
   })
+}
 
 const viewsOf = async (deps: AdminDeps, audiences: readonly Audience[]) => {
   const ids = audiences.map(({ id }) => id)
   const standings = await loadStandings(deps.pool, ids)
-  return audiences.map((audience) =>
-    audienceView(
-      audience,
-      standings.get(audience.id) ?? { state: 'backfilling', members: 0, anonymousMembers: 0 },
-    ),
-  )
+  return audiences.map((audience) => {
+    const none = { state: 'backfilling', members: 0, anonymousMembers: 0 } as const
+    const standing = standings.get(audience.id) ?? none
+    return audience.kind === 'trait'
+      ? traitView(audience, standing)
+      : audienceView(audience, standing)
+  })
 }

@@ -29,7 +29,12 @@ export const loadStandings = async (
 export type FoundUser = {
   readonly traits: JsonObject
   readonly anonymousIds: readonly string[]
-  readonly memberships: readonly { readonly audienceId: number; readonly enteredAt: Date | null }[]
+  readonly memberships: readonly {
+    readonly audienceId: number
+    readonly enteredAt: Date | null
+    /** Of a computed trait, as JSON. */
+    readonly value: string | null
+  }[]
 }
 
 type UserRow = {
@@ -63,7 +68,7 @@ export const findUser = async (
     [row.key],
   )
   const { rows: memberships } = await sql.query<FoundUser['memberships'][number]>(
-    `select audience_id as "audienceId", entered_at as "enteredAt"
+    `select audience_id as "audienceId", entered_at as "enteredAt", value
        from membership where user_key = $1 and audience_id = any($2) and cur order by audience_id`,
     [row.key, await audienceIdsOf(sql, user.workspaceId)],
   )

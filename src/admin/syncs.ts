@@ -4,6 +4,7 @@ import Type from 'typebox'
 import { insertAudit } from '../control/audit.ts'
 import { readState } from '../control/state.ts'
 import { type Answer, accepted, failure, notFound, ok, refusal } from './answer.ts'
+import { ofKind } from './audiences.ts'
 import { type AdminDeps, adminLimits, type SyncRun } from './deps.ts'
 import { type Actor, type Route, route } from './route.ts'
 import { dateTime, idParams, named, nullable } from './views.ts'
@@ -46,26 +47,13 @@ const answers = {
 }
 
 export const syncRoutes = (deps: AdminDeps): readonly Route[] => [
-  route({
-    method: 'POST',
-    path: '/admin/v1/audiences/:id/sync',
-    operation: 'syncAudience',
-    summary: 'Sync one audience now',
-    access: 'admin',
-    params: idParams,
-    query: waitQuery,
-    answers,
-    handle: async ({ params, query, actor, signal }) => {
-      const { audiences } = await readState(deps.pool)
-      if (!audiences.has(params.id)) return notFound(`audience ${params.id}`)
-      return runSync(deps, [params.id], { actor, signal, waits: query.wait ?? true })
-    },
-  }),
+  syncOneRoute(deps, { kind: 'audience', path: '/admin/v1/audiences', noun: 'audience' }),
+  syncOneRoute(deps, { kind: 'trait', path: '/admin/v1/traits', noun: 'computed trait' }),
   route({
     method: 'POST',
     path: '/admin/v1/sync',
     operation: 'sync',
-    summary: 'Sync the audiences given, or all, now',
+    summary: 'Sync the audiences and computed traits given, or all, now',
     access: 'admin',
     query: waitQuery,
     body: Type.Object(
@@ -106,6 +94,25 @@ export const syncRoutes = (deps: AdminDeps): readonly Route[] => [
     },
   }),
 ]
+
+type One = { readonly kind: 'audience' | 'trait'; readonly path: string; readonly noun: string }
+
+const syncOneRoute = (deps: AdminDeps, { kind, path, noun }: One): Route =>
+  route({
+    method: 'POST',
+    path: `${path}/:id/sync`,
+    operation: kind === 'trait' ? 'syncTrait' : 'syncAudience',
+    summary: `Sync one ${noun} now`,
+    access: 'admin',
+    params: idParams,
+    query: waitQuery,
+    answers,
+    handle: async ({ params, query, actor, signal }) => {
+      const { audiences } = await readState(deps.pool)
+      if (!ofKind(audiences, kind, params.id)) return notFound(`${noun} ${params.id}`)
+      return runSync(deps, [params.id], { actor, signal, waits: query.wait ?? true })
+    },
+  })
 
 type Asking = { readonly actor: Actor; readonly signal: AbortSignal; readonly waits: boolean }
 

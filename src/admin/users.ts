@@ -13,6 +13,7 @@ const UserView = named('User', {
   userId: Type.String(),
   workspaceId: id,
   traits: AnyObject,
+  computedTraits: { ...AnyObject, description: 'Values by property key.' },
   anonymousIds: Type.Array(Type.String(), { description: 'At most 100.' }),
   memberships: Type.Array(
     Type.Object({
@@ -43,11 +44,23 @@ export const userRoutes = (deps: AdminDeps): readonly Route[] => [
         ? null
         : await findUser(deps.pool, { workspaceId: workspace.id, userId })
       if (!user) return notFound('user with this id')
-      const memberships = user.memberships.flatMap(({ audienceId, enteredAt }) => {
-        const audience = state.audiences.get(audienceId)
-        return audience ? [{ audienceId, name: audience.name, key: audience.key, enteredAt }] : []
+      const held = user.memberships.flatMap((row) => {
+        const audience = state.audiences.get(row.audienceId)
+        return audience ? [{ ...row, audience }] : []
       })
-      return ok({ userId, workspaceId: workspace.id, ...user, memberships })
+      const memberships = held
+        .filter(({ audience }) => audience.kind === 'audience')
+        .map(({ audienceId, enteredAt, audience: { name, key } }) => ({
+          ...{ audienceId, name, key, enteredAt },
+        }))
+      const computedTraits = Object.fromEntries(
+        held
+          .filter(({ audience }) => audience.kind === 'trait')
+          .map(({ audience, value }) => [audience.key, JSON.parse(value ?? 'null')]),
+      )
+      const { traits, anonymousIds } = user
+      const workspaceId = workspace.id
+      return ok({ userId, workspaceId, traits, computedTraits, anonymousIds, memberships })
     },
   }),
 ]

@@ -139,20 +139,38 @@ export const destinationView = (destination: Destination) => ({
 const shownInstant = (ms: number | undefined): string | null =>
   ms === undefined ? null : new Date(ms).toISOString()
 
+const synced = {
+  timezone: Type.String(),
+  retractOnDelete: Type.Boolean(),
+  destinationIds: Type.Array(id),
+  syncEvery: Type.String(),
+  state: Type.Union([Type.Literal('backfilling'), Type.Literal('live')]),
+}
+
 export const AudienceView = named('Audience', {
   id,
   workspaceId: id,
   name: Type.String(),
   key: Type.String({ description: 'The property destinations get; fixed at creation.' }),
   where: AnyObject,
-  destinationIds: Type.Array(id),
-  syncEvery: Type.String(),
-  state: Type.Union([Type.Literal('backfilling'), Type.Literal('live')]),
+  includeAnonymous: Type.Boolean(),
+  entryEvents: Type.Boolean(),
+  ...synced,
   members: Type.Integer({ minimum: 0 }),
   anonymousMembers: Type.Integer({
     minimum: 0,
     description: 'Members without a user id yet: counted, sent once they have one.',
   }),
+})
+
+export const TraitView = named('Trait', {
+  id,
+  workspaceId: id,
+  name: Type.String(),
+  key: Type.String({ description: 'The property destinations get; fixed at creation.' }),
+  measure: AnyObject,
+  ...synced,
+  users: Type.Integer({ minimum: 0, description: 'Users who have a value.' }),
 })
 
 export type Standing = {
@@ -161,13 +179,28 @@ export type Standing = {
   readonly anonymousMembers: number
 }
 
-export const audienceView = (audience: Audience, standing: Standing) => ({
+const syncedView = (audience: Audience) => ({
   id: audience.id,
   workspaceId: audience.workspaceId,
   name: audience.name,
   key: audience.key,
-  where: audience.condition,
+  timezone: audience.timezone,
+  retractOnDelete: audience.retractOnDelete,
   destinationIds: audience.destinationIds,
   syncEvery: formatDuration(audience.syncEveryMs),
+})
+
+export const audienceView = (audience: Audience, standing: Standing) => ({
+  ...syncedView(audience),
+  where: audience.condition,
+  includeAnonymous: audience.includeAnonymous,
+  entryEvents: audience.entryEvents,
   ...standing,
+})
+
+export const traitView = (trait: Audience, { state, members }: Standing) => ({
+  ...syncedView(trait),
+  measure: trait.condition,
+  state,
+  users: members,
 })

@@ -24,6 +24,7 @@ const commands: Readonly<Record<string, Load>> = {
   source: () => import('./source.ts'),
   destination: () => import('./destination.ts'),
   audience: () => import('./audience.ts'),
+  trait: () => import('./trait.ts'),
   sync: () => import('./sync.ts'),
   dead: () => import('./dead.ts'),
   doctor: () => import('./doctor.ts'),

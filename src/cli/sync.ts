@@ -3,12 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { loadAudiences } from './audience.ts'
 import { type Ask, adminOptions, failing, print, theOne, withAdmin } from './client.ts'
 import { type Call, type Command, flag } from './command.ts'
+import { loadTraits } from './trait.ts'
 
 const pollMs = 250
 
 export const command: Command = {
   name: 'sync',
-  summary: 'sync one audience, or all, now',
+  summary: 'sync one audience or computed trait, or all of them, now',
   usage: ['NAME [--workspace NAME]', '--all [--workspace NAME]'],
   options: { ...adminOptions, workspace: { type: 'string' }, all: { type: 'boolean' } },
   positionals: { min: 0, max: 1 },
@@ -41,11 +42,11 @@ type Sync = {
 const idsOf = async (call: Call, ask: Ask): Promise<readonly number[]> => {
   const [name] = call.positionals
   if ((name === undefined) !== flag(call, 'all'))
-    throw failing(['name one audience, or say --all'], 2)
-  const audiences = await loadAudiences(call, ask)
+    throw failing(['name one audience or computed trait, or say --all'], 2)
+  const audiences = [...(await loadAudiences(call, ask)), ...(await loadTraits(call, ask))]
   return name === undefined
     ? audiences.map(({ id }) => id)
-    : [theOne(audiences, 'audience', name).id]
+    : [theOne(audiences, 'audience or computed trait', name).id]
 }
 
 const ended = async (ask: Ask, requested: Sync): Promise<Sync> => {

@@ -1,6 +1,6 @@
 // Applying a configuration file: all of it or nothing, in one transaction, and again without effect.
 // What the file does not name is left alone: entities absent from it stay, and so do absent fields.
-import type { Workspace } from '../domain/configuration.ts'
+import type { Audience, Workspace } from '../domain/configuration.ts'
 import type { JsonObject } from '../domain/message.ts'
 import type { Pool } from '../postgres/sql.ts'
 import { audienceDefaults, optionsOfAudience, saveAudience } from './audience.ts'
@@ -25,7 +25,7 @@ export type ApplyOptions = EditOptions & { readonly dryRun: boolean }
 
 export type AppliedEntity = {
   readonly action: 'created' | 'changed' | 'unchanged'
-  readonly kind: 'workspace' | 'source' | 'destination' | 'audience'
+  readonly kind: 'workspace' | 'source' | 'destination' | 'audience' | 'trait'
   readonly workspace: string
   readonly name: string
   readonly changes: Changes
@@ -116,18 +116,15 @@ const applyWorkspace = async (applying: Applying, file: FileWorkspace, path: str
   for (const [index, destination] of destinations.entries())
     await applyDestination(within, destination, `${path}/destinations/${index}`)
   for (const [index, audience] of audiences.entries())
-    await applyAudience(within, audience, `${path}/audiences/${index}`)
+    await applyAudience(within, { ...audience, kind: 'audience' }, `${path}/audiences/${index}`)
+  for (const [index, { measure: where, ...trait }] of traits.entries())
+    await applyAudience(within, { ...trait, where, kind: 'trait' }, `${path}/traits/${index}`)
   applying.problems.push(
     ...repeatedNames(sources, `${path}/sources`),
     ...repeatedNames(destinations, `${path}/destinations`),
     ...repeatedNames(audiences, `${path}/audiences`),
+    ...repeatedNames(traits, `${path}/traits`),
   )
-  if (traits.length > 0)
-    applying.problems.push({
-      code: 'traits_unsupported',
-      path: `${path}/traits`,
-      message: 'this version has no computed traits',
-    })
 }
 
 const applySource = async (within: Within, file: FileSource, path: string) => {
@@ -182,14 +179,20 @@ const applyDestination = async (within: Within, file: FileDestination, path: str
   keep(within, saved, { ...about, generated })
 }
 
-const applyAudience = async (within: Within, file: FileAudience, path: string) => {
+type FileEither = Omit<FileAudience, 'where'> &
+  Pick<Audience, 'kind'> & { readonly where?: FileAudience['where'] | undefined }
+
+/** An audience, or a computed trait. */
+const applyAudience = async (within: Within, file: FileEither, path: string) => {
   const { editing, workspace, named } = within
   const { state } = editing
-  const current = inWorkspace(state.audiences.values(), workspace, file.name)
-  const where = file.where ?? current?.condition
-  if (where === undefined) return missing(within, at(path, 'where'))
-  const destinationIds = file.destinations
-    ? idsOf(within, file.destinations, {
+  const { kind, name, where: given, destinations, syncEvery, ...options } = file
+  const ofKind = [...state.audiences.values()].filter((audience) => audience.kind === kind)
+  const current = inWorkspace(ofKind, workspace, name)
+  const where = given ?? current?.condition
+  if (where === undefined) return missing(within, at(path, kind === 'trait' ? 'measure' : 'where'))
+  const destinationIds = destinations
+    ? idsOf(within, destinations, {
         kind: 'destination',
         path: at(path, 'destinations'),
         find: (name) => inWorkspace(state.destinations.values(), workspace, name)?.id ?? null,
@@ -198,20 +201,19 @@ const applyAudience = async (within: Within, file: FileAudience, path: string) =
     : (current?.destinationIds ?? [])
   const saved = await saveAudience(editing, {
     draft: {
-      workspaceId: workspace.id,
-      name: file.name,
-      where: where as JsonObject,
       ...audienceDefaults,
       ...(current === null ? {} : optionsOfAudience(current)),
-      destinationIds,
+      ...options,
+      ...{ kind, name, destinationIds },
+      workspaceId: workspace.id,
+      where: where as JsonObject,
       syncEvery:
-        file.syncEvery ??
-        (current ? formatDuration(current.syncEveryMs) : audienceDefaults.syncEvery),
+        syncEvery ?? (current ? formatDuration(current.syncEveryMs) : audienceDefaults.syncEvery),
     },
     current,
     path,
   })
-  keep(within, saved, { kind: 'audience', workspace: workspace.name, name: file.name })
+  keep(within, saved, { kind, workspace: workspace.name, name })
 }
 
 type About = Pick<AppliedEntity, 'kind' | 'workspace' | 'name'> &

@@ -83,7 +83,7 @@ export const saveAudience = async (editing: Editing, wish: Wish): Promise<Saved<
   const action = current ? 'changed' : 'created'
   await audit(editing, {
     action,
-    kind: 'audience',
+    kind: entity.kind,
     entityId: entity.id,
     name: entity.name,
     changes,
@@ -112,7 +112,7 @@ const problemsOf = (state: State, { draft, current, path }: Wish): readonly Prob
     ({ workspaceId }) => workspaceId === draft.workspaceId,
   )
   const names = nameProblems(
-    { name: draft.name, id: current?.id ?? null, others, kind: 'audience' },
+    { name: draft.name, id: current?.id ?? null, others, kind: nounOf(draft) },
     path,
   )
   return [
@@ -120,10 +120,14 @@ const problemsOf = (state: State, { draft, current, path }: Wish): readonly Prob
     ...(current || names.length > 0 ? [] : keyProblems(state, draft, at(path, 'name'))),
     ...destinationProblems(state, draft, at(path, 'destinationIds')),
     ...timezoneProblems(draft, at(path, 'timezone')),
-    ...conditionProblems(draft, at(path, 'where')),
+    ...conditionProblems(draft, at(path, draft.kind === 'trait' ? 'measure' : 'where')),
     ...syncEveryProblems(draft, at(path, 'syncEvery')),
   ]
 }
+
+/** The two share their names and keys: they are properties of the same users. */
+const nounOf = ({ kind }: Pick<Audience, 'kind'>): string =>
+  kind === 'trait' ? 'computed trait' : 'audience'
 
 const keyProblems = (
   state: State,
@@ -148,7 +152,7 @@ const keyProblems = (
       code: 'key_taken',
       path,
       message: holder
-        ? `the property key "${key}" belongs to the audience "${holder.name}"`
+        ? `the property key "${key}" belongs to the ${nounOf(holder)} "${holder.name}"`
         : `the property key "${key}" belonged to a deleted audience, and destinations may still hold it`,
     },
   ]
@@ -187,10 +191,14 @@ const syncEveryProblems = ({ syncEvery }: AudienceDraft, path: string): readonly
       ]
 }
 
-export const removeAudience = async (editing: Editing, audience: Audience): Promise<void> => {
+export const removeAudience = async (
+  editing: Editing,
+  audience: Audience,
+): Promise<readonly Problem[]> => {
   await deleteAudience(editing.tx, audience)
   const { id: entityId, name } = audience
-  await audit(editing, { action: 'deleted', kind: 'audience', entityId, name, changes: {} })
+  await audit(editing, { action: 'deleted', kind: audience.kind, entityId, name, changes: {} })
+  return []
 }
 
 const timezoneProblems = ({ timezone }: AudienceDraft, path: string): readonly Problem[] =>

@@ -7,6 +7,7 @@ export type AuditKind =
   | 'source'
   | 'destination'
   | 'audience'
+  | 'trait'
   | 'token'
   | 'sync'
   | 'deletion'

@@ -143,18 +143,54 @@ export const SecretRotation = closed({
   ),
 })
 
+const where = { ...AnyObject, description: 'The condition that members meet.' }
+const measure = { ...AnyObject, description: 'The events, and what is made of them.' }
+/** What audiences and computed traits have in common. */
+const syncing = {
+  syncEvery: Type.Optional(syncEvery),
+  timezone: Type.Optional(
+    Type.String({
+      description: 'IANA, of calendar days and dates without a zone; "UTC" when absent.',
+    }),
+  ),
+  retractOnDelete: Type.Optional(
+    Type.Boolean({
+      description: 'Whether its deletion is told to the destinations, of every user.',
+    }),
+  ),
+}
+const audienceSwitches = {
+  ...syncing,
+  includeAnonymous: Type.Optional(
+    Type.Boolean({ description: 'Whether users without a user id can be members.' }),
+  ),
+  entryEvents: Type.Optional(
+    Type.Boolean({
+      description: 'Whether "Audience Entered" and "Audience Exited" are sent beside each change.',
+    }),
+  ),
+}
+const destinationIds = Type.Optional(Type.Array(id))
+
 export const AudienceCreate = closed({
   workspaceId,
   name,
-  where: AnyObject,
-  destinationIds: Type.Optional(Type.Array(id)),
-  syncEvery: Type.Optional(syncEvery),
+  where,
+  destinationIds,
+  ...audienceSwitches,
 })
 export const AudiencePatch = closed({
   name: Type.Optional(name),
-  where: Type.Optional(AnyObject),
-  destinationIds: Type.Optional(Type.Array(id)),
-  syncEvery: Type.Optional(syncEvery),
+  where: Type.Optional(where),
+  destinationIds,
+  ...audienceSwitches,
+})
+export const TraitCreate = closed({ workspaceId, name, measure, destinationIds, ...syncing })
+export const TraitPatch = closed({
+  name: Type.Optional(name),
+  measure: Type.Optional(measure),
+  destinationIds,
+  ...syncing,
 })
 
 const FileSource = closed({
@@ -175,9 +211,16 @@ const FileDestination = closed({
 
 const FileAudience = closed({
   name,
-  where: Type.Optional(AnyObject),
+  where: Type.Optional(where),
   destinations: Type.Optional(Type.Array(Type.String())),
-  syncEvery: Type.Optional(syncEvery),
+  ...audienceSwitches,
+})
+
+const FileTrait = closed({
+  name,
+  measure: Type.Optional(measure),
+  destinations: Type.Optional(Type.Array(Type.String())),
+  ...syncing,
 })
 
 const FileWorkspace = closed({
@@ -186,7 +229,7 @@ const FileWorkspace = closed({
   sources: Type.Optional(Type.Array(FileSource)),
   destinations: Type.Optional(Type.Array(FileDestination)),
   audiences: Type.Optional(Type.Array(FileAudience)),
-  traits: Type.Optional(Type.Array(AnyObject)),
+  traits: Type.Optional(Type.Array(FileTrait)),
 })
 
 export const ConfigurationFile = closed({ workspaces: Type.Array(FileWorkspace) })
@@ -194,5 +237,6 @@ export const ConfigurationFile = closed({ workspaces: Type.Array(FileWorkspace) 
 export type FileSource = Static<typeof FileSource>
 export type FileDestination = Static<typeof FileDestination>
 export type FileAudience = Static<typeof FileAudience>
+export type FileTrait = Static<typeof FileTrait>
 export type FileWorkspace = Static<typeof FileWorkspace>
 export type ConfigurationFile = Static<typeof ConfigurationFile>

@@ -36,7 +36,6 @@ export const problemStatus = {
   timezone_unknown: 400,
   tracking_plan_invalid: 400,
   tracking_plan_too_large: 400,
-  traits_unsupported: 400,
   webhook_tls_invalid: 400,
   webhook_url_duplicate: 400,
   webhook_url_invalid: 400,

@@ -99,6 +99,10 @@ describe('configuring over the admin API', async () => {
       name: 'Big Spenders',
       key: 'big_spenders',
       where,
+      timezone: 'UTC',
+      includeAnonymous: true,
+      retractOnDelete: false,
+      entryEvents: false,
       destinationIds: [destination.id],
       syncEvery: '2h30m',
       state: 'backfilling',
@@ -116,6 +120,44 @@ describe('configuring over the admin API', async () => {
     expect((await create('Whales')).body.error.code).toBe('name_taken')
     expect((await admin('DELETE', path)).status).toBe(204)
     expect((await create('Big Spenders')).body.error.code).toBe('key_taken')
+  })
+
+  test('a computed trait is made, changed and deleted, and shares its keys with audiences', async () => {
+    const path = '/admin/v1/traits'
+    const measure = { event: { name: 'Order Completed' }, count: {} }
+    const made = await admin('POST', path, { name: 'Orders', measure, timezone: 'Europe/Dublin' })
+    expect(made.status).toBe(201)
+    expect(made.body).toEqual({
+      id: expect.any(Number),
+      workspaceId: shop.id,
+      name: 'Orders',
+      key: 'orders',
+      measure,
+      timezone: 'Europe/Dublin',
+      retractOnDelete: false,
+      destinationIds: [],
+      syncEvery: '2h30m',
+      state: 'backfilling',
+      users: 0,
+    })
+    const one = `${path}/${made.body.id}`
+    const changed = await admin('PATCH', one, { retractOnDelete: true })
+    expect(changed.body).toEqual({ ...made.body, retractOnDelete: true })
+    expect((await admin('GET', path)).body.traits).toContainEqual(changed.body)
+    expect((await admin('GET', `/admin/v1/audiences/${made.body.id}`)).status).toBe(404)
+    const taken = await admin('POST', '/admin/v1/audiences', { name: 'orders!', where })
+    expect(taken.body.error).toMatchObject({
+      code: 'key_taken',
+      problems: [{ message: expect.stringContaining('computed trait "Orders"') }],
+    })
+    const wrong = await admin('POST', path, { name: 'Wrong', measure: where })
+    expect(wrong.body.error.problems[0]).toMatchObject({ code: 'condition_invalid' })
+    expect(wrong.body.error.problems[0].path).toMatch(/^\/measure/)
+    expect(
+      (await admin('POST', path, { name: 'Z', measure, timezone: 'Mars' })).body.error.code,
+    ).toBe('timezone_unknown')
+    expect((await admin('DELETE', one)).status).toBe(204)
+    expect((await admin('GET', one)).status).toBe(404)
   })
 
   test('an audience is listed with the members the projector found', async () => {

@@ -44,6 +44,7 @@ describe('looking a user up', async () => {
       userId: 'u/1 é',
       workspaceId: workspace.id,
       traits: { plan: 'pro', address: { city: 'Cork' } },
+      computedTraits: {},
       anonymousIds: ['u/1 é-a', 'u/1 é-b'],
       memberships: [
         {

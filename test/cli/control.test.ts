@@ -253,6 +253,21 @@ describe('the commands that configure a running Millrace', async () => {
     await pool.query("delete from workspace where name = 'lone'")
   })
 
+  test('a computed trait is added from a file, listed and shown', async () => {
+    const measure = { event: { name: 'Order Completed' }, count: {} }
+    const path = await write('measure.json', JSON.stringify(measure))
+    const added = await run([
+      ...['trait', 'add', 'Orders', '--measure', path, '--destination', 'CRM'],
+      ...['--timezone', 'Europe/Dublin', '--retract-on-delete', 'yes'],
+    ])
+    expect(added).toMatchObject({ code: 0, err: '' })
+    expect((await run(['trait', 'list'])).out).toMatch(/Orders +orders +backfilling +0 +2h30m/)
+    const shown = JSON.parse((await run(['trait', 'show', 'Orders', '--json'])).out)
+    expect(shown).toMatchObject({ measure, timezone: 'Europe/Dublin', retractOnDelete: true })
+    expect((await run(['trait', 'add', 'None'])).err).toContain('--measure FILE')
+    await pool.query("delete from audience where name = 'Orders'")
+  })
+
   test('an audience is added from a file, shown and synced', async () => {
     const path = await write('where.json', JSON.stringify(where))
     const added = await run([
@@ -280,7 +295,9 @@ describe('the commands that configure a running Millrace', async () => {
       })
     }
     expect((await run(['sync'])).code).toBe(2)
-    expect((await run(['sync', 'Nobody'])).err).toBe('there is no audience named "Nobody"')
+    expect((await run(['sync', 'Nobody'])).err).toBe(
+      'there is no audience or computed trait named "Nobody"',
+    )
   })
 
   test('without a token the local database is enough, and no token stays behind', async () => {

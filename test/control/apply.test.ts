@@ -44,7 +44,13 @@ const shop = (over: object = {}): ConfigurationFile => ({
           },
         },
       ],
-      traits: [],
+      traits: [
+        {
+          name: 'Orders',
+          destinations: ['Webhooks'],
+          measure: { event: { name: 'Order Completed' }, count: {} },
+        },
+      ],
       ...over,
     },
   ],
@@ -80,6 +86,7 @@ describe('applying a file to an empty database', async () => {
       'created web',
       'created Webhooks',
       'created Big Spenders',
+      'created Orders',
     ])
     expect(await rowsOf(pool)).toBe('0 0 0 0 0')
     expect(await findVersion(pool)).toBe(version)
@@ -119,7 +126,7 @@ describe('applying a file to an empty database', async () => {
       `${root}/destinations/1/webhooks/1/headers/Host header_reserved`,
       `${root}/sources/1/name name_taken`,
       `${root}/sources/2/class field_missing`,
-      `${root}/traits traits_unsupported`,
+      `${root}/traits/0/measure field_missing`,
     ])
     expect(await rowsOf(pool)).toBe('0 0 0 0 0')
   })
@@ -150,6 +157,7 @@ describe('applying a file to an empty database', async () => {
     })
     expect([...audiences.values()]).toMatchObject([
       { key: 'big_spenders', destinationIds: [destination?.id], syncEveryMs: 9_000_000 },
+      { kind: 'trait', key: 'orders', destinationIds: [destination?.id] },
     ])
   })
 
@@ -161,6 +169,7 @@ describe('applying a file to an empty database', async () => {
       'unchanged web',
       'unchanged Webhooks',
       'unchanged Big Spenders',
+      'unchanged Orders',
     ])
     expect(await findVersion(pool)).toBe(version)
     expect(await rowsOf(pool)).toBe(rows)
@@ -176,7 +185,7 @@ describe('applying a file to an empty database', async () => {
       historical: { from: true, to: false },
     })
     const { destinations, audiences, sources } = await loadConfiguration(pool, aKeyring)
-    expect([sources.size, destinations.size, audiences.size]).toEqual([1, 1, 1])
+    expect([sources.size, destinations.size, audiences.size]).toEqual([1, 1, 2])
     expect([...destinations.values()][0]).toMatchObject({
       sharedSecret: 'very secret',
       webhooks: [{}],

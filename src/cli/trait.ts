@@ -1,0 +1,30 @@
+// `millrace trait`: lists computed traits, shows one, and adds one.
+import type { Ask } from './client.ts'
+import type { Call, Command } from './command.ts'
+import { loadSynced, type Synced, syncedCommand } from './synced.ts'
+
+type Trait = Synced & {
+  readonly measure: object
+  readonly retractOnDelete: boolean
+  readonly users: number
+}
+
+const shape = { path: '/admin/v1/traits', plural: 'traits' }
+
+export const command: Command = syncedCommand<Trait>({
+  ...shape,
+  name: 'trait',
+  noun: 'computed trait',
+  defined: 'measure',
+  summary: 'list computed traits with how many users have one, show one, or add one',
+  switches: { 'retract-on-delete': 'retractOnDelete' },
+  columns: [['USERS', ({ users }) => String(users)]],
+  lines: ({ users, measure, retractOnDelete }) => [
+    ['users', String(users)],
+    ['on deletion', retractOnDelete ? 'users are told' : 'nobody is told'],
+    ['measure', JSON.stringify(measure)],
+  ],
+})
+
+export const loadTraits = (call: Call, ask: Ask): Promise<readonly Synced[]> =>
+  loadSynced(call, ask, shape)
