@@ -1,14 +1,14 @@
 // Saving an audience: its condition, the property key fixed at creation, and who is told.
 import type { Audience } from '../domain/configuration.ts'
-import { parseDefinition } from '../domain/definition.ts'
 import type { JsonObject } from '../domain/message.ts'
 import { propertyKey } from '../domain/property-key.ts'
 import { isTimezone } from '../domain/zone.ts'
 import { changesBetween, type Fields } from './changes.ts'
+import { definitionProblems, referrersOf } from './definition.ts'
 import { formatDuration, parseDuration } from './duration.ts'
 import { audit, type Editing, refused, type Saved } from './edit.ts'
 import { nameProblems } from './name.ts'
-import { at, type Problem, pointerOf } from './problem.ts'
+import { at, type Problem } from './problem.ts'
 import type { State } from './state.ts'
 import { deleteAudience, insertAudience, updateAudience } from './store.ts'
 
@@ -120,7 +120,11 @@ const problemsOf = (state: State, { draft, current, path }: Wish): readonly Prob
     ...(current || names.length > 0 ? [] : keyProblems(state, draft, at(path, 'name'))),
     ...destinationProblems(state, draft, at(path, 'destinationIds')),
     ...timezoneProblems(draft, at(path, 'timezone')),
-    ...conditionProblems(draft, at(path, draft.kind === 'trait' ? 'measure' : 'where')),
+    ...definitionProblems(
+      { ...draft, condition: draft.where, key: current?.key ?? propertyKey(draft.name) ?? '' },
+      others,
+      at(path, draft.kind === 'trait' ? 'measure' : 'where'),
+    ),
     ...syncEveryProblems(draft, at(path, 'syncEvery')),
   ]
 }
@@ -195,6 +199,15 @@ export const removeAudience = async (
   editing: Editing,
   audience: Audience,
 ): Promise<readonly Problem[]> => {
+  const referrers = referrersOf(audience, [...editing.state.audiences.values()])
+  if (referrers.length > 0)
+    return [
+      {
+        code: 'audience_referenced',
+        path: '',
+        message: `${referrers.map(({ name }) => `"${name}"`).join(', ')} refers to it: change that first`,
+      },
+    ]
   await deleteAudience(editing.tx, audience)
   const { id: entityId, name } = audience
   await audit(editing, { action: 'deleted', kind: audience.kind, entityId, name, changes: {} })
@@ -211,16 +224,3 @@ const timezoneProblems = ({ timezone }: AudienceDraft, path: string): readonly P
           message: `"${timezone}" is no time zone: give an IANA name such as "Europe/Dublin"`,
         },
       ]
-
-const conditionProblems = (
-  { kind, where, timezone }: AudienceDraft,
-  path: string,
-): readonly Problem[] => {
-  const parsed = parseDefinition({ kind, condition: where, timezone })
-  if (parsed.ok) return []
-  return parsed.problems.map((problem) => ({
-    code: 'condition_invalid',
-    path: `${path}${pointerOf(problem.path)}`,
-    message: problem.message,
-  }))
-}

@@ -33,6 +33,7 @@ export const problemStatus = {
   shared_secret_missing: 400,
   source_unknown: 400,
   sync_every_invalid: 400,
+  audience_referenced: 409,
   timezone_unknown: 400,
   tracking_plan_invalid: 400,
   tracking_plan_too_large: 400,

@@ -1,13 +1,16 @@
 // Comparing the configured audiences with those in the plan: what is gone, new or edited.
 import { leafFinder } from '../audience/plan.ts'
+import type { Problem } from '../domain/condition/condition.ts'
 import type { Audience, Configuration } from '../domain/configuration.ts'
 import {
+  byKey,
+  closedCondition,
   type Definition,
   definitionText,
   leavesOfDefinition,
   parseDefinition,
-  populated,
 } from '../domain/definition.ts'
+import type { JsonObject } from '../domain/message.ts'
 import type { Source, Topic } from '../log/log.ts'
 import type { Connection, Pool } from '../postgres/sql.ts'
 import {
@@ -44,7 +47,7 @@ export const reconcile = async (
   // Another process knows a newer configuration: what this one lacks may be new, not gone.
   if (configuration.version < plan.configuration) return null
   const wanted = [...configuration.audiences.values()].map((audience): Wanted => {
-    const condition = populated(audience)
+    const condition = closed(audience, configuration)
     const definition = readDefinition(audience.id, { ...audience, condition })
     return { audience, condition, definition, text: definitionText(definition) }
   })
@@ -61,16 +64,24 @@ export const reconcile = async (
   return { gone: gone.length, opened: changed.length }
 }
 
+const closed = (audience: Audience, { audiences }: Configuration): JsonObject => {
+  const expanded = closedCondition(audience, byKey(audiences.values(), audience.workspaceId))
+  if (expanded.ok) return expanded.json
+  throw unreadable(audience.id, expanded.problems[0])
+}
+
 type Stored = Pick<Audience, 'kind' | 'condition' | 'timezone'>
 
 const readDefinition = (id: number, stored: Stored): Definition => {
   const parsed = parseDefinition(stored)
   if (parsed.ok) return parsed.definition
-  const [problem] = parsed.problems
-  throw new RangeError(
+  throw unreadable(id, parsed.problems[0])
+}
+
+const unreadable = (id: number, problem: Problem | undefined): RangeError =>
+  new RangeError(
     `audience ${id} was saved with a condition that cannot be evaluated: ${problem?.path} ${problem?.message}`,
   )
-}
 
 const partitionsOf = async (source: Source) => {
   const bounds = await Promise.all(topics.map((topic) => source.bounds(topic)))

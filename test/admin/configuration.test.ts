@@ -160,6 +160,35 @@ describe('configuring over the admin API', async () => {
     expect((await admin('GET', one)).status).toBe(404)
   })
 
+  test('audiences refer to one another and to computed traits, in no circle, and none is deleted under another', async () => {
+    const audiences = '/admin/v1/audiences'
+    const measure = { event: { name: 'Order Completed' }, sum: { prop: 'price' } }
+    const trait = (await admin('POST', '/admin/v1/traits', { name: 'Spent', measure })).body
+    const rich = { name: 'Rich', where: { computed: 'spent', op: 'gte', value: 100 } }
+    const one = (await admin('POST', audiences, rich)).body
+    const poor = { name: 'Poor', where: { audience: 'rich', in: false } }
+    const two = await admin('POST', audiences, poor)
+    expect(two.status).toBe(201)
+    const refusals = [
+      [{ where: { audience: 'poor' } }, '/where/audience', 'rich → poor → rich'],
+      [{ where: { audience: 'nobody' } }, '/where/audience', 'there is none "nobody"'],
+      [{ where: { audience: 'spent' } }, '/where/audience', 'there is none "spent"'],
+      [{ where: { computed: 'spent', op: 'within_last', value: 'x' } }, '/where', ''],
+    ] as const
+    for (const [body, path, message] of refusals) {
+      const answer = await admin('PATCH', `${audiences}/${one.id}`, body)
+      expect(answer.body.error.code).toBe('condition_invalid')
+      const [problem] = answer.body.error.problems
+      expect(problem.path.startsWith(path)).toBe(true)
+      expect(problem.message).toContain(message)
+    }
+    for (const path of [`/admin/v1/traits/${trait.id}`, `${audiences}/${one.id}`])
+      expect((await admin('DELETE', path)).body.error.code).toBe('audience_referenced')
+    for (const path of [`${audiences}/${two.body.id}`, `${audiences}/${one.id}`])
+      expect((await admin('DELETE', path)).status).toBe(204)
+    expect((await admin('DELETE', `/admin/v1/traits/${trait.id}`)).status).toBe(204)
+  })
+
   test('an audience is listed with the members the projector found', async () => {
     const create = async (name: string) =>
       (await admin('POST', '/admin/v1/audiences', { name, where })).body.id
