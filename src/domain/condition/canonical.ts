@@ -18,17 +18,58 @@ import type { Window } from './window.ts'
  * within groups of their kind or of one, a negation negated, a comparison read from its other side. All of
  * these hold in two-valued logic. Different for all that differs otherwise: every part is JSON or bracketed.
  */
-export const canonicalText = (condition: Condition): string => {
+export const canonicalText = (condition: Condition): string => textOf(saidBy(condition))
+
+type Said =
+  | { readonly type: 'all' | 'any'; readonly of: readonly Said[] }
+  | { readonly type: 'not'; readonly of: Said }
+  | { readonly type: 'leaf'; readonly text: string }
+
+const textOf = (said: Said): string => {
+  switch (said.type) {
+    case 'all':
+    case 'any':
+      return `${said.type}(${said.of.map(textOf).join(',')})`
+    case 'not':
+      return `not(${textOf(said.of)})`
+    case 'leaf':
+      return said.text
+  }
+}
+
+const saidBy = (condition: Condition): Said => {
   switch (condition.type) {
     case 'all':
-    case 'any': {
-      const texts = [...new Set(membersOf(condition.type, condition.of))].sort()
-      return texts.length === 1 ? (texts[0] as string) : `${condition.type}(${texts.join(',')})`
+    case 'any':
+      return saidByGroup(condition.type, condition.of)
+    case 'not': {
+      const of = saidBy(condition.of)
+      return of.type === 'not' ? of.of : { type: 'not', of }
     }
-    case 'not':
-      return condition.of.type === 'not'
-        ? canonicalText(condition.of.of)
-        : `not(${canonicalText(condition.of)})`
+    case 'identified':
+    case 'trait':
+    case 'count':
+    case 'measure':
+    case 'compare':
+    case 'sequence':
+      return { type: 'leaf', text: leafText(condition) }
+  }
+}
+
+const saidByGroup = (type: 'all' | 'any', of: readonly Condition[]): Said => {
+  const members = new Map<string, Said>()
+  for (const child of of) {
+    const said = saidBy(child)
+    for (const member of said.type === type ? said.of : [said]) members.set(textOf(member), member)
+  }
+  const sorted = [...members.keys()].sort().map((text) => members.get(text) as Said)
+  return sorted.length === 1 ? (sorted[0] as Said) : { type, of: sorted }
+}
+
+const leafText = (
+  condition: Exclude<Condition, { readonly type: 'all' | 'any' | 'not' }>,
+): string => {
+  switch (condition.type) {
     case 'identified':
       return 'identified'
     case 'trait':
@@ -44,20 +85,6 @@ export const canonicalText = (condition: Condition): string => {
     case 'sequence':
       return `sequence ${sequenceText(condition.sequence)}`
   }
-}
-
-/** Whatever brings a group into a group, brackets of one or two negations, the outer takes it in. */
-const membersOf = (type: 'all' | 'any', of: readonly Condition[]): readonly string[] =>
-  of.flatMap((child) => {
-    const bare = unwrapped(child)
-    return bare.type === type ? membersOf(type, bare.of) : [canonicalText(bare)]
-  })
-
-const unwrapped = (condition: Condition): Condition => {
-  if (condition.type === 'not' && condition.of.type === 'not') return unwrapped(condition.of.of)
-  if ((condition.type === 'all' || condition.type === 'any') && condition.of.length === 1)
-    return unwrapped(condition.of[0] as Condition)
-  return condition
 }
 
 const mirrored: Readonly<Record<OrderOperator, OrderOperator>> = {

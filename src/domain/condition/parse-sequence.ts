@@ -136,7 +136,7 @@ const stepRefAt = (at: Reading, labels: readonly string[]): Pick<Match, 'step' |
     if (step < 0) return at.in('step').refuse(earlier(labels))
     return of === null ? null : { step, of }
   }
-  const [, label = '', path = ''] = /^([^.]+)\.prop\.(.+)$/.exec(String(value)) ?? []
+  const [, label = '', path = ''] = /^([^.]+)\.prop\.(.+)$/s.exec(String(value)) ?? []
   const [step, of] = [label === '' ? -1 : labels.indexOf(label), readPath(path)]
   if (step < 0 || of === null || of.includes('[*]')) return at.refuse(earlier(labels))
   return { step, of }

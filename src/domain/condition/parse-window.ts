@@ -10,7 +10,7 @@ export const parseWindow = (at: Reading): Window | null => {
   const found = kinds.filter((kind) => at.in(kind).given())
   if (found.length > 1)
     return at.refuse(`expected only one of ${kinds.map((kind) => `"${kind}"`).join(', ')}`)
-  const [kind = 'dates' as const] = found
+  const kind = found[0] ?? 'dates'
   switch (kind) {
     case 'last':
       return lastWindow(at)
