@@ -91,11 +91,14 @@ export const parseMeasureAt = (at: Reading): Measure | null => {
   return events === null || reduce === null ? null : { events, reduce }
 }
 
+/** What is wrong with the events is told even where nothing is made of them. */
 const reducerAt = (at: Reading): Reducer | null => {
   const node = at.object()
   if (node === null) return null
   at.only(['event', ...reducers])
-  return kindOf(at, node, reducers)
+  const reducer = kindOf(at, node, reducers)
+  if (reducer === null) parseEvents(at.in('event'))
+  return reducer
 }
 
 const keysOf = (reducer: Reducer): readonly string[] => {
