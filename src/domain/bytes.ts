@@ -97,6 +97,9 @@ export type PackedReader = ByteReader & {
   at(): number
 }
 
+/** Nearly all texts are without: the bytes of those are the text. */
+const beyondAscii = /[\x80-\xff]/
+
 export const packedReader = (): PackedReader => {
   let packed = ''
   let at = 0
@@ -131,7 +134,8 @@ export const packedReader = (): PackedReader => {
       const length = varint()
       const start = at
       skip(length)
-      return Buffer.from(packed.slice(start, at), 'latin1').toString()
+      const bytes = packed.slice(start, at)
+      return beyondAscii.test(bytes) ? Buffer.from(bytes, 'latin1').toString() : bytes
     },
     skip,
     rest: () => Buffer.from(packed.slice(at), 'latin1').toString(),

@@ -141,35 +141,38 @@ const searchOf = ({ plans, lists, settle, isMatched }: Ground) => {
   const known = plans.map(() => new Map<string, Map<Held, number>>())
   const chain: Held[] = []
   let visits = 0
-  const candidates = function* (step: number): Generator<Held> {
+  /** The place from `at` on of the next event that may follow the chain at a step, -1 where there is none. */
+  const nextOf = (step: number, at: number): number => {
     const plan = plans[step] as Plan
     const list = lists[step] as readonly Held[]
-    const { te } = chain[step - 1] as Held
-    for (let at = firstAfter(list, te); at < list.length; at++) {
-      const event = list[at] as Held
-      if (event.te > te + plan.withinMs || ++visits > visitsMax) return
-      if (isMatched(plan, chain, event)) yield event
+    const deadline = (chain[step - 1] as Held).te + plan.withinMs
+    for (let place = at; place < list.length; place++) {
+      const event = list[place] as Held
+      if (event.te > deadline || ++visits > visitsMax) return -1
+      if (isMatched(plan, chain, event)) return place
     }
+    return -1
   }
   /** After `step` of the chain. */
   const onwards = (step: number): number => {
     const next = plans[step + 1]
     if (next === undefined) return Number.NEGATIVE_INFINITY
+    const { te } = chain[step] as Held
+    const list = lists[step + 1] as readonly Held[]
+    let place = nextOf(step + 1, firstAfter(list, te))
     if (next.isForbidden) {
-      const isUndone = candidates(step + 1).next().done !== true || visits > visitsMax
-      if (isUndone) return Number.POSITIVE_INFINITY
-      const { te } = chain[step] as Held
+      if (place >= 0 || visits > visitsMax) return Number.POSITIVE_INFINITY
       return settle === 'immediate' ? Number.NEGATIVE_INFINITY : te + next.withinMs
     }
     let best = Number.POSITIVE_INFINITY
-    for (const event of candidates(step + 1)) {
-      chain[step + 1] = event
-      best = Math.min(best, remembered(step + 1, event))
-      if (best === Number.NEGATIVE_INFINITY) break
+    for (; place >= 0 && best !== Number.NEGATIVE_INFINITY; place = nextOf(step + 1, place + 1)) {
+      chain[step + 1] = list[place] as Held
+      best = Math.min(best, remembered(step + 1))
     }
     return best
   }
-  const remembered = (step: number, event: Held): number => {
+  const remembered = (step: number): number => {
+    const event = chain[step] as Held
     const context = contextOf(plans[step] as Plan, chain)
     const held = known[step]?.get(context)
     const answers = held ?? new Map<Held, number>()

@@ -39,18 +39,20 @@ export const sequenceKind = (sequence: Sequence): Kind<SequenceSummary> => {
       const list = inserted(summary.lists[step] as readonly Held[], held)
       if (list === null || nature.isUndone(held, step, summary.lists)) return summary
       const lists = nature.without(summary.lists.with(step, list), step, [held])
-      return nature.reduced({ ...summary, lists })
+      // A chain that was not there before goes through this event.
+      return nature.reduced({ ...summary, lists }, lists.with(step, [held]))
     },
     combine: (left, right) => {
       if (newestOf(left) < 0) return right
       if (newestOf(right) < 0) return left
       const lists = left.lists.map((list, step) => union(list, right.lists[step] ?? []))
       const last = steps.length - 1
-      return nature.reduced({
+      const combined = {
         lists: nature.without(lists, last, lists[last] as readonly Held[]),
         settled: Math.max(left.settled, right.settled),
         isLost: left.isLost || right.isLost,
-      })
+      }
+      return nature.reduced(combined, combined.lists)
     },
     write: (to, summary) => writeSequence(to, summary, chains),
     read: (from) => readSequence(from, steps.length, chains),
@@ -79,8 +81,8 @@ type Nature = {
   isUndone(held: Held, step: number, lists: Lists): boolean
   /** Without what such later ones, new at `step`, undo. */
   without(lists: Lists, step: number, added: readonly Held[]): Lists
-  /** Just what can still matter, as far as it is bounded. */
-  reduced(summary: SequenceSummary): SequenceSummary
+  /** Just what can still matter, as far as it is bounded; new chains are looked for among `searched`. */
+  reduced(summary: SequenceSummary, searched: Lists): SequenceSummary
 }
 
 const natureOf = ({ steps, window }: Sequence, chains: Chains): Nature => {
@@ -106,9 +108,12 @@ const natureOf = ({ steps, window }: Sequence, chains: Chains): Nature => {
       const left = before.filter((held) => !isUndoneBy(held, added))
       return left.length === before.length ? lists : lists.with(last - 1, left)
     },
-    reduced: (summary) => {
-      const living = since(summary, aliveFrom(window, newestOf(summary)))
-      return bounded(isSettling ? settle(living, chains) : living)
+    reduced: (summary, searched) => {
+      const from = aliveFrom(window, newestOf(summary))
+      const living = since(summary, from)
+      if (!isSettling) return bounded(living)
+      const searchedFrom = Math.max(living.settled, from - 1)
+      return bounded(settle(living, after(searched, searchedFrom), chains))
     },
   }
 }
@@ -117,10 +122,10 @@ const settledStart = ({ settled }: SequenceSummary): readonly Start[] =>
   settled < 0 ? [] : [{ te: settled, from: Number.NEGATIVE_INFINITY }]
 
 /** Before the newest first step that has a chain, nothing matters. */
-const settle = (summary: SequenceSummary, chains: Chains): SequenceSummary => {
+const settle = (summary: SequenceSummary, searched: Lists, chains: Chains): SequenceSummary => {
   const open = { ...summary, lists: after(summary.lists, summary.settled) }
-  if (open.lists.some((list) => list.length === 0)) return open
-  const { found, gaveUp } = chains.starts(open.lists, true)
+  if (searched.some((list) => list.length === 0)) return open
+  const { found, gaveUp } = chains.starts(searched, true)
   const settled = found[0]?.te ?? open.settled
   return { lists: after(open.lists, settled), settled, isLost: open.isLost || gaveUp }
 }

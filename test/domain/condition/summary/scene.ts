@@ -8,9 +8,10 @@ import type { Json } from '../../../../src/domain/message.ts'
 const hour = 3_600_000
 
 /** Instants in which all windows below have their edges, so that most events lie on one, or one beside it. */
-const instant = fc
-  .tuple(fc.integer({ min: 0, max: 120 }), fc.constantFrom(-1, 0, 0, 1, 7))
-  .map(([steps, off]) => Math.max(0, steps * 10 + off))
+const instant = (max: number) =>
+  fc
+    .tuple(fc.integer({ min: 0, max }), fc.constantFrom(-1, 0, 0, 1, 7))
+    .map(([steps, off]) => Math.max(0, steps * 10 + off))
 
 /** Days: around the two changes of clocks in Dublin of 2026, and a leap day. */
 const dublin = 'Europe/Dublin'
@@ -22,7 +23,7 @@ const dayInstant = fc
   )
   .map(([from, hours, off]) => Date.parse(from) + hours * hour + off)
 
-const grid = fc.constantFrom(1, 10, 60)
+const grid = fc.constantFrom(1, 10, 60, 60)
 const steps = fc.integer({ min: 1, max: 6 })
 
 const shortWindow: fc.Arbitrary<Window | null> = fc.oneof(
@@ -60,8 +61,9 @@ export type Scene = {
 /** Scenes of events with such properties, in the order in which they arrive. */
 export const sceneOf = (
   properties: fc.Arbitrary<Json>,
-  { steps = 1, eventsMax = 14 } = {},
+  { steps = 1, eventsMax = 14, instantMax = 120 } = {},
 ): fc.Arbitrary<Scene> => {
+  const gap = fc.oneof(fc.integer({ min: 0, max: 20 }), fc.integer({ min: 0, max: 200 }))
   const of = (times: fc.Arbitrary<number>, window: fc.Arbitrary<Window | null>, scale: number) =>
     fc
       .record({
@@ -76,7 +78,7 @@ export const sceneOf = (
           { maxLength: eventsMax },
         ),
         cut: fc.nat(),
-        gaps: fc.array(fc.integer({ min: 0, max: 200 }), { minLength: 3, maxLength: 3 }),
+        gaps: fc.array(gap, { minLength: 3, maxLength: 3 }),
       })
       .map(({ window, said, cut, gaps }) => {
         const events = said.map(({ te, late, step, properties }, index) => ({
@@ -95,7 +97,7 @@ export const sceneOf = (
         }
       })
   return fc.oneof(
-    { weight: 4, arbitrary: of(instant, shortWindow, 3) },
+    { weight: 4, arbitrary: of(instant(instantMax), shortWindow, 3) },
     { weight: 1, arbitrary: of(dayInstant, dayWindow, hour) },
   )
 }
