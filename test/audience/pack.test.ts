@@ -12,12 +12,7 @@ import {
   type UserState,
 } from '../../src/audience/state.ts'
 import { readLeaves } from '../../src/audience/unpack.ts'
-import {
-  type CountSummary,
-  countKind,
-  emptyCount,
-  foldCount,
-} from '../../src/domain/condition/summary/count.ts'
+import { countKind } from '../../src/domain/condition/summary/count.ts'
 import type { Kind, Summary } from '../../src/domain/condition/summary/kind.ts'
 import { writeTraits } from '../../src/domain/traits.ts'
 
@@ -42,12 +37,12 @@ const events = fc.array(fc.tuple(fc.integer({ min: 1, max: 40 }), fc.nat(2_000_0
 const traits = fc.array(fc.tuple(fc.string({ unit: 'grapheme' }), fc.jsonValue(), fc.nat()))
 
 const fold = (user: UserState, folded: readonly [number, number][]) => {
-  for (const [leafId, bucket] of folded)
-    setSummary(
-      user,
-      leafOf(leafId),
-      foldCount((summaryOf(user, leafOf(leafId)) ?? emptyCount) as CountSummary, bucket, 3),
-    )
+  for (const [leafId, bucket] of folded) {
+    const te = bucket * 1_000
+    const held = summaryOf(user, leafOf(leafId)) ?? kind.empty
+    const seen = { te, r: te, id: 'm', properties: {} }
+    setSummary(user, leafOf(leafId), kind.fold(held, seen, 0))
+  }
   return user
 }
 

@@ -35,8 +35,11 @@ const properties = fc.oneof(
 
 const decimal = /^-?(0|[1-9][0-9]*)(\.[0-9]+)?$/
 
-const found = ({ properties }: Event): Json | undefined =>
-  (properties as { p?: Json } | undefined)?.p ?? undefined
+/** JSON can write a negative zero; there is one zero here. */
+const found = ({ properties }: Event): Json | undefined => {
+  const { p } = properties as { readonly p?: Json }
+  return p === 0 ? 0 : p
+}
 const isScalar = (it: Json | undefined) => it !== undefined && it !== null && typeof it !== 'object'
 
 /** Digits after the point, written out by hand. */
@@ -145,7 +148,7 @@ test.each(named)('%s of events in any order is what the list of them says', (_, 
       expect(foldAll(kind, scene.events.toReversed())).toEqual(summary)
       expect(foldAll(kind, inOrder(scene.events))).toEqual(summary)
     }),
-    { numRuns: 400 },
+    { numRuns: 250 },
   )
 })
 
@@ -165,7 +168,7 @@ test.each(named)('%s of parts is that of the whole, however it is cut and kept',
       expect(kind.combine(kind.combine(left, middle), rest)).toEqual(whole)
       expect(kind.combine(left, kind.combine(middle, rest))).toEqual(whole)
     }),
-    { numRuns: 300 },
+    { numRuns: 200 },
   )
 })
 
@@ -182,7 +185,7 @@ test.each(named)('%s does not change before the instant it names', (_, reduce) =
       for (const edge of edgesAfter(scene, at, Math.min(due, until)))
         if (edge < due) expect(naive(reduce, scene, edge)).toEqual(now)
     }),
-    { numRuns: 40 },
+    { numRuns: 30 },
   )
 })
 
