@@ -8,6 +8,7 @@ import type { Kind, Summary } from './summary/kind.ts'
 import {
   type Comparison,
   compare,
+  comparisonTurns,
   passes,
   type Ref,
   type Seen,
@@ -221,11 +222,20 @@ const turnOf = (
   const now = holds(condition, facts, at)
   let turn = at
   for (let tried = 0; tried < turnsTriedMax; tried++) {
-    turn = Math.min(...leaves.map((leaf) => leafTurns(leaf, facts, turn)))
+    turn = Math.min(
+      ...leaves.map((leaf) => leafTurns(leaf, facts, turn)),
+      dateTurns(condition, facts, turn),
+    )
     if (turn === Number.POSITIVE_INFINITY || holds(condition, facts, turn) !== now) return turn
   }
   return turn
 }
+
+/** Of a value that is a date: when it comes to lie otherwise to the instant asked at. */
+const dateTurns = (condition: BoundCondition, facts: Facts, at: number): number =>
+  condition.type === 'measure' && 'ms' in condition.comparison
+    ? comparisonTurns(condition.comparison, leafValue(condition.leaf, facts, at), at)
+    : Number.POSITIVE_INFINITY
 
 const refLeafId = (leaf: RefLeaf): readonly number[] => (leaf === null ? [] : [leaf.id])
 

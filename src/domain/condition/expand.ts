@@ -34,8 +34,8 @@ type Run = {
 /** Where in the condition it stands: `trail` is the audiences entered, the outermost first. */
 type Place = { readonly path: string; readonly depth: number; readonly trail: readonly string[] }
 
-/** Each reference brings a comparison at least. */
-const writtenMax = conditionLimits.leavesMax
+/** Each reference brings a comparison at least, or one side of it. */
+const writtenMax = 2 * conditionLimits.leavesMax
 
 /**
  * The condition without references. What it refers to keeps the time zone it was saved with. `self` is the
@@ -63,11 +63,14 @@ export const referencesOf = (json: JsonObject): readonly Reference[] => {
   }
   const references: References = {
     audience: (key) => note('audience', key),
-    computed: (key) => note('computed', key),
+    // Behind a computed trait there may be another that it is compared with.
+    computed: (key) => note('computed', key) ?? { definition: anyMeasure, timezone: 'UTC' },
   }
   expandReferences(json, references)
   return [...found.values()]
 }
+
+const anyMeasure: JsonObject = { event: { name: 'any' }, last: { prop: 'any' } }
 
 const expandNode = (node: Json, run: Run, place: Place): Json => {
   // What is no object, or too deep, is refused where it is parsed.

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { bind, holds, nextChange } from '../../../src/domain/condition/evaluate.ts'
+import { kindOf } from '../../../src/domain/condition/leaf.ts'
 import { parseCondition } from '../../../src/domain/condition/parse.ts'
 import { passes, turnsAfter } from '../../../src/domain/condition/value.ts'
 import type { Json } from '../../../src/domain/message.ts'
@@ -12,14 +14,14 @@ const testOf = (comparison: object, timezone = 'UTC') => {
   return parsed.condition.test
 }
 
-const holds = (comparison: object, on: Json, timezone = 'UTC') =>
+const dated = (comparison: object, on: Json, timezone = 'UTC') =>
   passes(testOf(comparison, timezone), { on }, { at: now, ref: () => undefined })
 
 const iso = (at: number) => new Date(at).toISOString()
 
 test('of every date exactly one of the four spans holds', () => {
   const spans = ['before_last', 'within_last', 'within_next', 'after_next']
-  const which = (at: number) => spans.filter((op) => holds({ op, value: '2d' }, iso(at)))
+  const which = (at: number) => spans.filter((op) => dated({ op, value: '2d' }, iso(at)))
   expect(which(now - 2 * day)).toEqual(['before_last'])
   expect(which(now - 2 * day + 1)).toEqual(['within_last'])
   expect(which(now)).toEqual(['within_last'])
@@ -44,12 +46,12 @@ test.each(['before_last', 'within_last', 'within_next', 'after_next'])(
 
 test('a date alone is the start of that day in the time zone, in a trait as in a literal', () => {
   const june = { op: 'after_date', value: '2026-06-15' }
-  expect(holds(june, '2026-06-14T23:00:00Z', 'Europe/Dublin')).toBe(true)
-  expect(holds(june, '2026-06-14T22:59:59.999Z', 'Europe/Dublin')).toBe(false)
-  expect(holds(june, '2026-06-14T23:00:00Z')).toBe(false)
+  expect(dated(june, '2026-06-14T23:00:00Z', 'Europe/Dublin')).toBe(true)
+  expect(dated(june, '2026-06-14T22:59:59.999Z', 'Europe/Dublin')).toBe(false)
+  expect(dated(june, '2026-06-14T23:00:00Z')).toBe(false)
   const before = { op: 'before_date', value: '2026-06-14T22:59:59.999Z' }
-  expect(holds(before, '2026-06-15', 'Europe/Dublin')).toBe(false)
-  expect(holds({ ...before, timezone: 'Asia/Tokyo' }, '2026-06-15', 'Europe/Dublin')).toBe(true)
+  expect(dated(before, '2026-06-15', 'Europe/Dublin')).toBe(false)
+  expect(dated({ ...before, timezone: 'Asia/Tokyo' }, '2026-06-15', 'Europe/Dublin')).toBe(true)
 })
 
 test.each([
@@ -63,9 +65,9 @@ test.each([
   '2026-6-1',
 ])('%j is no date, and no comparison of dates holds for it', (on) => {
   for (const op of ['before_date', 'after_date'])
-    expect(holds({ op, value: '2026-06-15' }, on)).toBe(false)
+    expect(dated({ op, value: '2026-06-15' }, on)).toBe(false)
   for (const op of ['before_last', 'within_last', 'within_next', 'after_next'])
-    expect(holds({ op, value: '1d' }, on)).toBe(false)
+    expect(dated({ op, value: '1d' }, on)).toBe(false)
   expect(turnsAfter(testOf({ op: 'within_last', value: '1d' }), { on }, 0)).toBe(
     Number.POSITIVE_INFINITY,
   )
@@ -87,4 +89,30 @@ test('a path through lists holds for any element, and absent is the contrary of 
     expect(ask({ op: 'absent' }, none)).toBe(true)
     expect(ask({ op: 'eq', value: 'b' }, none)).toBe(false)
   }
+})
+
+test('a date made of events turns when its time comes, without another event', () => {
+  const parsed = parseCondition({
+    event: { name: 'Trial Started' },
+    last: { prop: 'ends', op: 'within_next', value: '2d' },
+  })
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
+  const bound = bind(parsed.condition, ({ spec, keep }) => ({ id: 1, kind: kindOf(spec, keep) }))
+  if (bound?.type !== 'measure') throw new Error('is no measure')
+  const { kind } = bound.leaf
+  const properties = { ends: iso(now) }
+  const seen = { te: now - 9 * day, r: now - 9 * day, id: 'm', properties }
+  const summary = kind.fold(kind.empty, seen, 0)
+  const facts = { identified: true, traits: () => ({}), summary: () => summary }
+  const turns: number[] = []
+  for (let at = now - 9 * day; at < now + 9 * day && turns.length < 9; ) {
+    at = nextChange(bound, facts, at)
+    if (at !== Number.POSITIVE_INFINITY) turns.push(at)
+  }
+  expect(turns).toEqual([now - 2 * day, now])
+  expect([now - 2 * day - 1, now - 2 * day, now].map((at) => holds(bound, facts, at))).toEqual([
+    false,
+    true,
+    false,
+  ])
 })
