@@ -139,7 +139,7 @@ test('a sequence is found in events of any order as trying every chain finds it'
         expect(kind.capped?.(summary)).toBe(false)
       }
     }),
-    { numRuns: 1_500 },
+    { numRuns: 1_200 },
   )
 })
 
@@ -156,7 +156,7 @@ test('what is held of a sequence depends neither on order, nor on cuts, nor on b
       expect(kind.combine(right, left)).toEqual(whole)
       expect(foldAll(kind, tail, rewritten(kind, left))).toEqual(whole)
     }),
-    { numRuns: 800 },
+    { numRuns: 500 },
   )
 })
 
@@ -174,6 +174,6 @@ test('the instant a sequence names is the first at which time alone changes it',
         expect(naive(shape, scene, edge)).toBe(now)
       if (due !== Number.POSITIVE_INFINITY) expect(naive(shape, scene, due)).toBe(!now)
     }),
-    { numRuns: 300 },
+    { numRuns: 200 },
   )
 })
