@@ -9,7 +9,7 @@ import { readConditionText, readMeasureText } from '../../src/domain/condition/t
 import type { JsonObject } from '../../src/domain/message.ts'
 import { anyCondition, anyMeasure } from './condition-json.ts'
 
-const runs = { numRuns: 500 }
+const runs = { numRuns: 300 }
 
 const references: References = {
   audience: (key) => ({
