@@ -62,5 +62,5 @@ export const expectedMessages = (
 }
 
 /** One message as a line to compare by. */
-export const line = ({ userId, audience, member }: Told): string =>
-  `${audience} ${userId} ${member}`
+export const line = ({ userId, audience, value }: Told): string =>
+  `${audience} ${userId} ${JSON.stringify(value)}`

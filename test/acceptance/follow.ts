@@ -1,5 +1,6 @@
 // One acceptance run: purchases in, syncs at instants, and topic `outbound` compared after each.
 import { expect } from 'vitest'
+import type { Json } from '../oracle/values.ts'
 import { seeded } from '../support/seeded.ts'
 import { expectedMessages, line, stepMs } from './expectation.ts'
 import type { Line } from './line.ts'
@@ -67,11 +68,11 @@ const planKills = ({ kills, seed }: Options, stops: number): ReadonlyMap<number,
 type Body = {
   readonly userId: string
   readonly timestamp: string
-  readonly traits: Readonly<Record<string, boolean>>
+  readonly traits: Readonly<Record<string, Json>>
 }
 
 const toldBy = ({ body }: { readonly body: Uint8Array }): string => {
   const { userId, traits } = JSON.parse(Buffer.from(body).toString()) as Body
-  const [[audience, member] = ['', false]] = Object.entries(traits)
-  return line({ userId, audience, member })
+  const [[audience, value] = ['', false]] = Object.entries(traits)
+  return line({ userId, audience, value })
 }

@@ -1,5 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { type Condition, changesBetween, evaluate, history, judgeOf } from './oracle.ts'
+import {
+  type Answers,
+  answers,
+  type Condition,
+  changesBetween,
+  evaluate,
+  history,
+  judgeOf,
+} from './oracle.ts'
 import { type Call, peopleOf, withoutDuplicates } from './people.ts'
 import { compares, type Json, valueAt } from './values.ts'
 
@@ -183,11 +191,13 @@ describe('people', () => {
       aCall({ type: 'alias', userId: 'new', previousId: 'old' }),
       order('old', noon),
     ]
-    const [before, after] = [log.slice(0, 1), log].map((it) => evaluate(it, orders({}), noon))
+    const [before, after] = [log.slice(0, 1), log].map(
+      (it) => answers(it, { key: 'a', condition: orders({}) }, noon).named,
+    )
     expect(members(log, orders({}, 'eq', 2), noon)).toEqual(['new'])
-    expect(changesBetween('a', before as Set<string>, after as Set<string>)).toEqual([
-      { userId: 'new', audience: 'a', member: true },
-      { userId: 'old', audience: 'a', member: false },
+    expect(changesBetween({ key: 'a' }, before as Answers, after as Answers)).toEqual([
+      { userId: 'new', audience: 'a', value: true },
+      { userId: 'old', audience: 'a', value: false },
     ])
   })
 
@@ -232,7 +242,7 @@ describe('history', () => {
   test('each sync says who came and who went, worked out by hand', () => {
     const said = history(log, audiences, instants).flatMap((told, index) =>
       told.map(
-        (it) => `${(instants[index] as number) - noon} ${it.audience} ${it.userId} ${it.member}`,
+        (it) => `${(instants[index] as number) - noon} ${it.audience} ${it.userId} ${it.value}`,
       ),
     )
     expect(said).toEqual([
@@ -248,12 +258,12 @@ describe('history', () => {
   test('it says what the differences of full evaluations say', () => {
     const few = instants.filter((_, index) => index % 16 === 3)
     const said = history(log, audiences, few)
-    for (const { key, condition } of audiences) {
-      let before: ReadonlySet<string> = new Set()
+    for (const asked of audiences) {
+      let before: Answers = new Map()
       for (const [index, at] of few.entries()) {
-        const after = evaluate(log, condition, at)
-        expect(said[index]?.filter(({ audience }) => audience === key)).toEqual(
-          changesBetween(key, before, after),
+        const after = answers(log, asked, at).named
+        expect(said[index]?.filter(({ audience }) => audience === asked.key)).toEqual(
+          changesBetween(asked, before, after),
         )
         before = after
       }
@@ -262,6 +272,6 @@ describe('history', () => {
 
   test('it refuses a log in which somebody changes identity', () => {
     const alias = aCall({ type: 'alias', userId: 'u', previousId: 'p' })
-    expect(() => history([alias], audiences, instants)).toThrow('use evaluate')
+    expect(() => history([alias], audiences, instants)).toThrow('use answers')
   })
 })

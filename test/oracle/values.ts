@@ -1,4 +1,5 @@
 // The naive evaluator's comparisons: every comparator on a missing or null value is false, except absent.
+import { dateOf, durationOf } from './time.ts'
 
 export type Json =
   | null
@@ -8,18 +9,50 @@ export type Json =
   | readonly Json[]
   | { readonly [key: string]: Json }
 
-export type Comparison = { readonly op: string; readonly value?: Json; readonly ci?: boolean }
+export type Path = string | readonly string[]
 
-export const valueAt = (root: Json, path: string | readonly string[]): Json | undefined => {
-  let here: Json | undefined = root
-  for (const key of typeof path === 'string' ? path.split('.') : path) {
-    if (here === null || typeof here !== 'object' || Array.isArray(here)) return undefined
-    here = Object.entries(here).find(([name]) => name === key)?.[1]
-  }
+export type Comparison = {
+  readonly op: string
+  readonly value?: Json
+  readonly ci?: boolean
+  readonly timezone?: string
+}
+
+export type When = { readonly at: number; readonly zone: string }
+
+/** "[*]" stands for each element of a list. */
+const keysOf = (path: Path) =>
+  typeof path === 'string' ? path.replaceAll('[*]', '.[*]').split('.') : path
+
+const valuesAt = (root: Json | undefined, path: Path): readonly (Json | undefined)[] => {
+  let here = [root]
+  for (const key of keysOf(path))
+    here = here.flatMap((it) => {
+      if (key === '[*]') return Array.isArray(it) ? (it as Json[]) : []
+      if (it === undefined || it === null || typeof it !== 'object' || Array.isArray(it)) return []
+      return Object.entries(it).flatMap(([name, value]) => (name === key ? [value as Json] : []))
+    })
   return here
 }
 
-export const compares = ({ op, value, ci }: Comparison, found: Json | undefined): boolean => {
+export const valueAt = (root: Json, path: Path): Json | undefined => valuesAt(root, path)[0]
+
+/** Through a list: whether it holds for any element; `absent` where nothing is found at all. */
+export const passes = (
+  { path, ...test }: Comparison & { readonly path: Path },
+  root: Json,
+  when: When,
+): boolean => {
+  if (!keysOf(path).includes('[*]')) return compares(test, valueAt(root, path), when)
+  const found = valuesAt(root, path).filter((it) => it !== null && it !== undefined)
+  return test.op === 'absent' ? found.length === 0 : found.some((it) => compares(test, it, when))
+}
+
+export const compares = (
+  { op, value, ci, timezone }: Comparison,
+  found: Json | undefined,
+  { at, zone }: When = { at: 0, zone: 'UTC' },
+): boolean => {
   if (found === undefined || found === null) return op === 'absent'
   const literal = value as Json
   const literals = Array.isArray(literal) ? (literal as readonly Json[]) : [literal]
@@ -66,6 +99,31 @@ export const compares = ({ op, value, ci }: Comparison, found: Json | undefined)
       return Array.isArray(found) && literals.every((it) => elements.some((e) => same(e, it)))
     case 'contains_none':
       return Array.isArray(found) && !literals.some((it) => elements.some((e) => same(e, it)))
+    case 'matches':
+      return text((whole) => new RegExp(String(literal), ci ? 'iu' : 'u').test(whole))
+    default:
+      return lies(op, { found, literal, at, zone: timezone ?? zone })
+  }
+}
+
+type Dated = When & { readonly found: Json; readonly literal: Json }
+
+/** How a date lies to another, or to the instant. */
+const lies = (op: string, { found, literal, at, zone }: Dated): boolean => {
+  const date = dateOf(found, zone)
+  if (date === null) return false
+  if (op === 'before_date') return date < (dateOf(literal, zone) as number)
+  if (op === 'after_date') return date >= (dateOf(literal, zone) as number)
+  const [age, span] = [at - date, durationOf(String(literal))]
+  switch (op) {
+    case 'within_last':
+      return age >= 0 && age < span
+    case 'before_last':
+      return age >= span
+    case 'within_next':
+      return age < 0 && age >= -span
+    case 'after_next':
+      return age < -span
     default:
       throw new Error(`the oracle does not know the comparator ${op}`)
   }
@@ -76,7 +134,7 @@ const plain = (text: string, ci: boolean) =>
 
 const decimal = /^-?(0|[1-9][0-9]*)(\.[0-9]+)?$/
 
-const numberOf = (value: Json): number | null => {
+export const numberOf = (value: Json): number | null => {
   if (typeof value === 'number') return Number.isFinite(value) ? value : null
   return typeof value === 'string' && decimal.test(value) ? Number(value) : null
 }
@@ -91,6 +149,9 @@ const equals = (found: Json, literal: Json, ci: boolean): boolean => {
     : false
 }
 
+export const isScalar = (value: Json | undefined): value is string | number | boolean =>
+  value !== undefined && value !== null && typeof value !== 'object'
+
 const isList = (value: Json) => typeof value === 'object'
 
 const order = (found: Json, literal: Json, ci: boolean): number | null => {
@@ -100,7 +161,7 @@ const order = (found: Json, literal: Json, ci: boolean): number | null => {
   return left === null || right === null ? null : Math.sign(left - right)
 }
 
-const byCodePoint = (left: string, right: string): number => {
+export const byCodePoint = (left: string, right: string): number => {
   const [a, b] = [[...left], [...right]]
   for (let at = 0; at < Math.min(a.length, b.length); at++) {
     const difference = (a[at]?.codePointAt(0) ?? 0) - (b[at]?.codePointAt(0) ?? 0)

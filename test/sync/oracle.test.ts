@@ -5,7 +5,7 @@ import { openCodecs } from '../../src/log/avro.ts'
 import type { Running } from '../../src/running.ts'
 import { findSyncRun, requestSync } from '../../src/sync/request.ts'
 import { startSync } from '../../src/sync/sync.ts'
-import { type Condition, changesBetween, evaluate } from '../oracle/oracle.ts'
+import { type Answers, answers, type Condition, changesBetween } from '../oracle/oracle.ts'
 import type { Call } from '../oracle/people.ts'
 import { aRig, audience, type Rig, type Sent, until } from '../project/rig.ts'
 import { aDestination } from '../support/configuration.ts'
@@ -136,7 +136,7 @@ test.each([1, 2, 3, 4])('what is sent is what the definition says, seed %i', asy
   const pick = randomOf(seed * 7_919)
   const { rig, audiences, fresh } = await openLine()
   const log: Call[] = []
-  const before = new Map<string, ReadonlySet<string>>()
+  const before = new Map<string, Answers>()
   let said = 0
   for (let step = 0; step < 30; step++) {
     const edge = pick([hour, hour - 1, 36 * hour, 2 * day, day, 10 * day, minute, 90 * day])
@@ -155,10 +155,11 @@ test.each([1, 2, 3, 4])('what is sent is what the definition says, seed %i', asy
       Object.keys(JSON.parse(Buffer.from(body).toString()).traits).join(),
     )
     for (const { key, condition } of audiences) {
-      const after = evaluate(log, condition as Condition, rig.now())
-      const expected = changesBetween(key, before.get(key) ?? new Set(), after)
+      const asked = { key, condition: condition as Condition }
+      const after = answers(log, asked, rig.now()).named
+      const expected = changesBetween(asked, before.get(key) ?? new Map(), after)
       expect(told(sent.get(key) ?? []), `${key} at step ${step}`).toEqual(
-        expected.map(({ userId, member }) => `${userId}:${member}`).sort(),
+        expected.map(({ userId, value }) => `${userId}:${value}`).sort(),
       )
       before.set(key, after)
       said += expected.length
