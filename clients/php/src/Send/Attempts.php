@@ -1,0 +1,52 @@
+<?php
+
+// Sends one batch, and again a few times while the trouble may pass.
+
+declare(strict_types=1);
+
+namespace Millrace\Send;
+
+final class Attempts
+{
+    private const TRIES_MAX = 4;
+    private const FIRST_PAUSE_MS = 500;
+    /** Longer waits are left to the next run. */
+    private const PAUSE_MAX_MS = 30_000;
+
+    /** @var \Closure(int): void */
+    private readonly \Closure $pause;
+
+    /** @param (\Closure(int): void)|null $pause takes milliseconds */
+    public function __construct(
+        private readonly Wire $wire,
+        ?\Closure $pause = null,
+    ) {
+        $this->pause = $pause ?? static function (int $ms): void {
+            usleep($ms * 1_000);
+        };
+    }
+
+    public function send(Batch $batch): Verdict
+    {
+        for ($retry = 0;; $retry++) {
+            $body = $batch->body(new \DateTimeImmutable());
+            $verdict = Verdict::of($this->wire->post($body, $retry));
+            $pauseMs = self::pauseMs($verdict, $retry);
+            if ($verdict->kind !== Verdict::TEMPORARY || $retry + 1 >= self::TRIES_MAX || $pauseMs > self::PAUSE_MAX_MS) {
+                return $verdict;
+            }
+            ($this->pause)($pauseMs);
+        }
+    }
+
+    /** Half of it is drawn, so that servers whose collector came back do not come together. */
+    private static function pauseMs(Verdict $verdict, int $retry): int
+    {
+        if ($verdict->retryAfterSeconds !== null) {
+            return $verdict->retryAfterSeconds * 1_000;
+        }
+        $whole = self::FIRST_PAUSE_MS << $retry;
+
+        return intdiv($whole, 2) + random_int(0, intdiv($whole, 2));
+    }
+}
