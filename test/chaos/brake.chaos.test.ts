@@ -81,39 +81,6 @@ test('while Postgres is away intake stops within its bounds, and afterwards noth
   expect(ledger).toMatchObject({ consumed: BigInt(total), delivered: BigInt(total) })
 })
 
-test('a commit whose answer is lost is neither done twice nor forgotten', async () => {
-  const { hook, rig, many, settleAll, balances } = await scene()
-  let failing = true
-  // Not so many that its URL counts as broken.
-  hook.reply(({ json }) =>
-    failing && Number(String(json['userId']).slice(1)) % 2 === 0 ? 503 : 200,
-  )
-  rig.start()
-  let commits = 0
-  let lost = 0
-  proxy.loseCommits(() => {
-    commits += 1
-    if (commits % 3 !== 0) return false
-    lost += 1
-    return true
-  })
-  // A few visitors with several messages each: what is parked stands before what follows.
-  await rig.append(Array.from({ length: 60 }, (_, at) => rig.aCall({ userId: `u${at % 12}` })))
-  await drained(rig)
-  await until(async () => (await rowsOf('parked')).length === 30, 'half of them are parked')
-  failing = false
-  await settleAll()
-  proxy.loseCommits(() => false)
-  expect(lost).toBeGreaterThan(3)
-  // Their chains are free again.
-  const before = hook.requests.length
-  await rig.append(many(0, 12))
-  await settleAll()
-  expect(hook.requests.length).toBe(before + 12)
-  const ledger = await balances()
-  expect(ledger.delivered - 12n).toBe(60n)
-})
-
 test('with Postgres cut off again and again under load nothing is lost', async () => {
   const { hook, rig, many, distinct, untilTimePasses, settleAll, balances } = await scene()
   let index = 0
