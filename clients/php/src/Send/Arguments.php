@@ -1,6 +1,6 @@
 <?php
 
-// The command line of send.php, read once; every mistake is told in one sentence.
+/** The command line of send.php, read once; every mistake is told in one sentence. */
 
 declare(strict_types=1);
 

@@ -1,10 +1,13 @@
 <?php
 
-// Sends one batch, and again a few times while the trouble may pass.
+/** Sends one batch, and again a few times while the trouble may pass. */
 
 declare(strict_types=1);
 
 namespace Millrace\Send;
+
+use Millrace\Batch;
+use Millrace\Http\Sender;
 
 final class Attempts
 {
@@ -18,7 +21,7 @@ final class Attempts
 
     /** @param (\Closure(int): void)|null $pause takes milliseconds */
     public function __construct(
-        private readonly Wire $wire,
+        private readonly Sender $sender,
         ?\Closure $pause = null,
     ) {
         $this->pause = $pause ?? static function (int $ms): void {
@@ -29,8 +32,7 @@ final class Attempts
     public function send(Batch $batch): Verdict
     {
         for ($retry = 0;; $retry++) {
-            $body = $batch->body(new \DateTimeImmutable());
-            $verdict = Verdict::of($this->wire->post($body, $retry));
+            $verdict = Verdict::of($this->sender->send($batch));
             $pauseMs = self::pauseMs($verdict, $retry);
             if ($verdict->kind !== Verdict::TEMPORARY || $retry + 1 >= self::TRIES_MAX || $pauseMs > self::PAUSE_MAX_MS) {
                 return $verdict;
@@ -39,14 +41,14 @@ final class Attempts
         }
     }
 
-    /** Half of it is drawn, so that servers whose collector came back do not come together. */
+    /** Half of it is drawn, so that machines that lost their collector do not come back together. */
     private static function pauseMs(Verdict $verdict, int $retry): int
     {
         if ($verdict->retryAfterSeconds !== null) {
             return $verdict->retryAfterSeconds * 1_000;
         }
-        $whole = self::FIRST_PAUSE_MS << $retry;
+        $half = (self::FIRST_PAUSE_MS << $retry) >> 1;
 
-        return intdiv($whole, 2) + random_int(0, intdiv($whole, 2));
+        return $half + random_int(0, $half);
     }
 }

@@ -1,17 +1,19 @@
 <?php
 
-// Cuts the lines of a log into batches, and says of each how far the log is settled once it is.
+/** Cuts the lines of a log into batches, and says of each how far the log is settled once it is. */
 
 declare(strict_types=1);
 
 namespace Millrace\Send;
+
+use Millrace\Batch;
 
 final class Batches
 {
     /**
      * @param iterable<Line> $lines
      * @param \Closure(Reject): void $reject told of each line that is no call, in its turn
-     * @return \Generator<int, Batch> by the position where the lines of the batch end; the last may be empty
+     * @return \Generator<int, LogBatch> by the position where the lines of the batch end; the last may be empty
      */
     public static function of(iterable $lines, string $log, int $callsMax, \Closure $reject): \Generator
     {
@@ -19,11 +21,11 @@ final class Batches
         $bytes = Batch::envelopeBytes();
         $end = null;
         foreach ($lines as $line) {
-            $call = trim($line->text) === '' && $line->piece === 0 ? null : Call::read($line, $log, Batch::callBytesMax());
+            $call = trim($line->text) === '' && $line->piece === 0 ? null : Call::read($line, $log, LogBatch::lineBytesMax());
             if ($call instanceof Call) {
                 $more = strlen($call->json) + 1;
                 if ($calls !== [] && ($bytes + $more > Batch::BYTES_MAX || count($calls) >= $callsMax)) {
-                    yield $end ?? $line->start => new Batch($calls);
+                    yield $end ?? $line->start => new LogBatch($calls);
                     $calls = [];
                     $bytes = Batch::envelopeBytes();
                 }
@@ -36,7 +38,7 @@ final class Batches
             $end = $line->endsLine ? $line->end : $end;
         }
         if ($end !== null) {
-            yield $end => new Batch($calls);
+            yield $end => new LogBatch($calls);
         }
     }
 }

@@ -1,6 +1,6 @@
 <?php
 
-// A line that can be sent: the JSON text of one call, exactly as it was written, with a message id.
+/** A line that can be sent: the JSON text of one call, exactly as it was written, with a message id. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-// Settles a batch: each of its calls is accepted, or a reject with its reason; or the batch waits for another run.
+/** Settles a batch: each of its calls is accepted, or a reject with its reason; or the batch waits for another run. */
 
 declare(strict_types=1);
 
@@ -18,44 +18,52 @@ final class Delivery
     ) {
     }
 
-    /** `null` once every call is settled. A part sent twice is no second call: it has the same message ids. */
-    public function settle(Batch $batch): ?Verdict
+    /**
+     * A part sent twice is no second call: it has the same message ids.
+     *
+     * @param list<Call> $calls
+     * @return Verdict|null null once every call is settled
+     */
+    public function settle(array $calls): ?Verdict
     {
-        if ($batch->calls === []) {
+        if ($calls === []) {
             return null;
         }
-        $verdict = $this->attempts->send($batch);
-        $count = count($batch->calls);
+        $verdict = $this->attempts->send(LogBatch::request($calls));
+        $count = count($calls);
         if ($verdict->kind === Verdict::SETTLED) {
-            $isWhole = $verdict->rejectedCount <= count($verdict->codes) || $count <= 1;
+            if ($verdict->rejectedCount > count($verdict->codes) && $count > 1) {
+                return $this->inParts($calls, min(self::LISTED_MAX, $count - 1));
+            }
+            $this->rejectEach($calls, $verdict);
 
-            return $isWhole ? $this->settled($batch, $verdict) : $this->inParts($batch, min(self::LISTED_MAX, $count - 1));
+            return null;
         }
         if ($verdict->kind !== Verdict::UNACCEPTABLE) {
             return $verdict;
         }
         if ($count > 1) {
-            return $this->inParts($batch, intdiv($count + 1, 2));
+            return $this->inParts($calls, intdiv($count + 1, 2));
         }
-        ($this->reject)(new Reject($batch->calls[0]->line, $verdict->code, $verdict->message));
+        ($this->reject)(new Reject($calls[0]->line, $verdict->code, $verdict->message));
 
         return null;
     }
 
-    private function settled(Batch $batch, Verdict $verdict): ?Verdict
+    /** @param list<Call> $calls */
+    private function rejectEach(array $calls, Verdict $verdict): void
     {
         foreach ($verdict->codes as $index => $code) {
-            if (isset($batch->calls[$index])) {
-                ($this->reject)(new Reject($batch->calls[$index]->line, $code, 'the collector rejected the call'));
+            if (isset($calls[$index])) {
+                ($this->reject)(new Reject($calls[$index]->line, $code, 'the collector rejected the call'));
             }
         }
-
-        return null;
     }
 
-    private function inParts(Batch $batch, int $size): ?Verdict
+    /** @param list<Call> $calls */
+    private function inParts(array $calls, int $size): ?Verdict
     {
-        foreach ($batch->split($size) as $part) {
+        foreach (array_chunk($calls, max(1, $size)) as $part) {
             $verdict = $this->settle($part);
             if ($verdict !== null) {
                 return $verdict;

@@ -1,6 +1,6 @@
 <?php
 
-// What a run of send.php tells whoever started it; docs/php.md has the table.
+/** What a run of send.php tells whoever started it; docs/php.md has the table. */
 
 declare(strict_types=1);
 

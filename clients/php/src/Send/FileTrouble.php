@@ -1,6 +1,6 @@
 <?php
 
-// A file that could not be read, written, renamed or removed; its message says which, and why.
+/** A file that could not be read, written, renamed or removed; its message says which, and why. */
 
 declare(strict_types=1);
 

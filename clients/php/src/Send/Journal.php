@@ -1,6 +1,6 @@
 <?php
 
-// How far a log is settled, kept beside it and replaced as a whole, so that a kill at any moment leaves one of two true states.
+/** How far a log is settled, kept beside it and replaced as a whole, so that a kill at any moment leaves one of two true states. */
 
 declare(strict_types=1);
 
@@ -15,6 +15,8 @@ final class Journal
         public readonly int $offset,
         public readonly int $rejectsBytes,
         public readonly int $rejectsInode,
+        /** Lines of this log, so that the run that ends it can say so. */
+        public readonly int $rejected,
     ) {
     }
 
@@ -31,16 +33,18 @@ final class Journal
         $saved = $text === false ? null : json_decode($text, true);
         $number = static fn (string $name): int => is_array($saved) && is_int($saved[$name] ?? null) ? $saved[$name] : 0;
 
-        return new self($path, $number('offset'), $number('rejectsBytes'), $number('rejectsInode'));
+        return new self($path, $number('offset'), $number('rejectsBytes'), $number('rejectsInode'), $number('rejected'));
     }
 
     /** @param array{bytes: int, inode: int} $rejects */
-    public function save(int $offset, array $rejects): void
+    public function save(int $offset, array $rejects, int $rejected): void
     {
-        $text = json_encode(
-            ['offset' => $offset, 'rejectsBytes' => $rejects['bytes'], 'rejectsInode' => $rejects['inode']],
-            JSON_THROW_ON_ERROR,
-        );
+        $text = json_encode([
+            'offset' => $offset,
+            'rejectsBytes' => $rejects['bytes'],
+            'rejectsInode' => $rejects['inode'],
+            'rejected' => $rejected,
+        ], JSON_THROW_ON_ERROR);
         $next = $this->path . '.next';
         if (@file_put_contents($next, "$text\n") === false || !@rename($next, $this->path)) {
             throw FileTrouble::with("{$this->path} cannot be written");

@@ -1,6 +1,6 @@
 <?php
 
-// One line of a log, or a piece of a line too long to be held.
+/** One line of a log, or a piece of a line too long to be held. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-// Streams a log line by line: what is held is never more than one line, and of a giant one a piece.
+/** Streams a log line by line: what is held is never more than one line, and of a giant one a piece. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-// The log that is being written, and those taken away from the writers that are not all sent yet.
+/** The log that is being written, and those taken away from the writers that are not all sent yet. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-// One line that renews itself while a person looks on; nothing where nobody does.
+/** One line that renews itself while a person looks on; nothing where nobody does. */
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-// A line that can never be accepted, and why.
+/** A line that can never be accepted, and why. */
 
 declare(strict_types=1);
 

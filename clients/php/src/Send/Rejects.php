@@ -1,6 +1,6 @@
 <?php
 
-// The file of lines that were not accepted, each with its reason. Only the run that holds the lock writes it.
+/** The file of lines that were not accepted, each with its reason. Only the run that holds the lock writes it. */
 
 declare(strict_types=1);
 

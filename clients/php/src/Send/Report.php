@@ -1,6 +1,6 @@
 <?php
 
-// How a run ended, in the words it prints.
+/** How a run ended, in the words it prints. */
 
 declare(strict_types=1);
 
@@ -13,6 +13,8 @@ final class Report
         public readonly string $message = '',
         public readonly int $accepted = 0,
         public readonly int $rejected = 0,
+        /** Nothing was sent: there is nothing to count. */
+        private readonly bool $isSurvey = false,
     ) {
     }
 
@@ -23,6 +25,9 @@ final class Report
 
     public function line(): string
     {
+        if ($this->isSurvey) {
+            return $this->message;
+        }
         $counts = self::counted($this->accepted, 'call') . ' accepted';
         $counts .= $this->rejected === 0 ? '' : ', ' . self::counted($this->rejected, 'line') . ' rejected';
 

@@ -1,6 +1,6 @@
 <?php
 
-// One run of send.php: takes the log away from its writers, sends it, and removes what is settled.
+/** One run of send.php: takes the log away from its writers, sends it, and removes what is settled. */
 
 declare(strict_types=1);
 
@@ -65,10 +65,12 @@ final class Run
     {
         $handle = Logs::open($log);
         $journal = Journal::of($log);
+        $ofOtherLogs = $this->rejects->count;
         if ($journal->isSaved()) {
             $this->rejects->truncateTo($journal->rejectsBytes, $journal->rejectsInode);
+            $this->rejects->count += $journal->rejected;
         } else {
-            $journal->save(0, $this->rejects->mark());
+            $journal->save(0, $this->rejects->mark(), 0);
         }
         $reject = fn (Reject $reject) => $this->rejects->add($reject, basename($log));
         $delivery = new Delivery($this->attempts, $reject);
@@ -76,12 +78,12 @@ final class Run
         $lines = Lines::from($handle, $journal->offset);
         foreach (Batches::of($lines, basename($log), $this->batchSize, $reject) as $end => $batch) {
             $before = $this->rejects->count;
-            $verdict = $delivery->settle($batch);
+            $verdict = $delivery->settle($batch->calls);
             if ($verdict !== null) {
                 return $verdict;
             }
             $this->calls += count($batch->calls) - ($this->rejects->count - $before);
-            $journal->save($end, $this->rejects->mark());
+            $journal->save($end, $this->rejects->mark(), $this->rejects->count - $ofOtherLogs);
             $this->progress->show($log, $end, $size, $this->calls);
         }
         fclose($handle);

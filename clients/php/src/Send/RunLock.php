@@ -1,6 +1,6 @@
 <?php
 
-// One run at a time for each log. The system takes the lock back from a run that was killed.
+/** One run at a time for each log. The system takes the lock back from a run that was killed. */
 
 declare(strict_types=1);
 

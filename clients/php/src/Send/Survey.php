@@ -1,6 +1,6 @@
 <?php
 
-// What a run would do, found out without sending, locking, renaming or writing anything.
+/** What a run would do, found out without sending, locking, renaming or writing anything. */
 
 declare(strict_types=1);
 
@@ -41,6 +41,6 @@ final class Survey
         $would = Report::counted($calls, 'call') . ' would be sent in ' . Report::counted($requests, 'request');
         $would .= $rejected === 0 ? '' : ', ' . Report::counted($rejected, 'line') . ' rejected';
 
-        return new Report($rejected === 0 ? ExitCode::Done : ExitCode::Rejected, $would);
+        return new Report($rejected === 0 ? ExitCode::Done : ExitCode::Rejected, $would, isSurvey: true);
     }
 }

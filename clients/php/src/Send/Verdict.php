@@ -1,10 +1,13 @@
 <?php
 
-// What an answer means for the lines that were sent: the whole policy in one place.
+/** What an answer means for the lines that were sent: the whole policy in one place. */
 
 declare(strict_types=1);
 
 namespace Millrace\Send;
+
+use Millrace\Http\Reply;
+use Millrace\Outcome;
 
 final class Verdict
 {
@@ -30,39 +33,40 @@ final class Verdict
     ) {
     }
 
-    public static function of(Answer $answer): self
+    public static function of(Reply $reply): self
     {
-        $said = json_decode($answer->body, true);
+        $said = json_decode($reply->body, true);
         $said = is_array($said) ? $said : null;
         $text = static fn (string $name): ?string => is_string($said[$name] ?? null) ? $said[$name] : null;
-        $code = $text('code') ?? ($answer->status === 0 ? 'no_answer' : "http_{$answer->status}");
-        $message = $text('message') ?? ($answer->error !== '' ? $answer->error : "HTTP {$answer->status}");
+        $code = $text('code') ?? ($reply->status === 0 ? 'no_answer' : "http_{$reply->status}");
+        $message = $text('message') ?? ($reply->error !== '' ? $reply->error : "HTTP {$reply->status}");
+
+        $outcome = $reply->outcome();
 
         return match (true) {
-            $answer->status >= 200 && $answer->status < 300 => self::ofSuccess($answer, $said),
-            $answer->status === 0, $answer->status >= 500, in_array($answer->status, [408, 425, 429], true)
-                => new self(self::TEMPORARY, $code, $message, retryAfterSeconds: $answer->retryAfterSeconds),
-            $answer->status === 400 && in_array($code, self::CODES_OF_BODIES, true)
+            $outcome === Outcome::Accepted => self::ofAccepted($reply, $said),
+            $outcome === Outcome::Unavailable => new self(
+                self::TEMPORARY,
+                $code,
+                $message,
+                retryAfterSeconds: $reply->retryAfterSeconds,
+            ),
+            $reply->status === 400 && in_array($code, self::CODES_OF_BODIES, true)
                 => new self(self::UNACCEPTABLE, $code, $message),
-            $answer->status >= 300 && $answer->status < 400
-                => new self(self::REFUSED, $code, "the address redirects (HTTP {$answer->status}): name the one it leads to"),
+            $reply->status < 400
+                => new self(self::REFUSED, $code, "the address redirects (HTTP {$reply->status}): name the one it leads to"),
             default => new self(self::REFUSED, $code, $message),
         };
     }
 
     /** @param array<mixed>|null $said */
-    private static function ofSuccess(Answer $answer, ?array $said): self
+    private static function ofAccepted(Reply $reply, ?array $said): self
     {
         // A page that some box on the way puts up is no word of the collector's: nothing is removed on its strength.
-        if (($said === null && trim($answer->body) !== '') || ($said['success'] ?? true) !== true) {
+        if (($said === null && trim($reply->body) !== '') || ($said['success'] ?? true) !== true) {
             return new self(self::TEMPORARY, 'unreadable_answer', 'the answer is not the collector\'s: is the address right?');
         }
-        $codes = [];
-        foreach (is_array($said['rejected'] ?? null) ? $said['rejected'] : [] as $rejected) {
-            if (is_array($rejected) && is_int($rejected['index'] ?? null)) {
-                $codes[$rejected['index']] = is_string($rejected['code'] ?? null) ? $rejected['code'] : 'rejected';
-            }
-        }
+        $codes = array_column($reply->rejected(), 'code', 'index');
         $count = is_int($said['rejectedCount'] ?? null) ? $said['rejectedCount'] : count($codes);
 
         return new self(self::SETTLED, codes: $codes, rejectedCount: $count);
