@@ -18,6 +18,8 @@ export const timedCall = (number: number, at: { sourceId: number; userId: number
     ...template,
     messageId: `bench-${now.getTime()}-${number.toString(16).padStart(32, '0')}`,
     userId: `user-${at.userId}`,
+    // What chains are made by.
+    anonymousId: `5f1e8a3c-0d6b-4f0e-9a1d-${at.userId.toString(16).padStart(12, '0')}`,
     properties: { appendedUs: nowUs(), ...template.properties },
   }
   return { ...bareMessage(call, sentAt, Date.now()), sourceId: at.sourceId }

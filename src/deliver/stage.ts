@@ -117,8 +117,19 @@ export type Lane = {
   askAt: number
   inTurn: boolean
   deliveredAt: number
-  /** Since when it has had no room, until half of it is free again. */
-  fullSince: number | null
+  /** Rounds begun since ever. */
+  begun: number
+  /** While it has no room, until half of it is free again. */
+  full: Full | null
+}
+
+export type Full = {
+  /** Real time. */
+  readonly since: number
+  /** When its pace was looked at last, what had begun by then, and what that came to. */
+  lookedAt: number
+  begun: number
+  isSlow: boolean
 }
 
 /** One visitor's messages to one destination: sent one after the other. */
