@@ -8,7 +8,7 @@ namespace Millrace\Send;
 
 final class Logs
 {
-    private const SUFFIX = '.sending';
+    private const SUFFIX = '.taken';
 
     public function __construct(
         /** What the writers append to. */
@@ -25,7 +25,7 @@ final class Logs
         }
         $begin = basename($this->live) . '.';
         $ours = static fn (string $name): bool => str_starts_with($name, $begin)
-            && preg_match('/^\d{8}T\d{12}-[0-9a-f]{8}\.sending$/', substr($name, strlen($begin))) === 1;
+            && preg_match('/^\d{8}T\d{12}-[0-9a-f]{8}\.taken$/', substr($name, strlen($begin))) === 1;
         $found = array_values(array_filter($names, $ours));
         sort($found);
 
@@ -88,7 +88,7 @@ final class Logs
     {
         foreach (@scandir(dirname($this->live)) ?: [] as $name) {
             $isOurs = str_starts_with($name, basename($this->live) . '.')
-                && preg_match('/^(.*\.sending)\.position(\.next)?$/', $name, $match) === 1;
+                && preg_match('/^(.*\.taken)\.position(\.next)?$/', $name, $match) === 1;
             if ($isOurs && !is_file($this->beside($match[1]))) {
                 self::forget($this->beside($match[1]));
             }

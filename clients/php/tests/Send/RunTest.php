@@ -62,7 +62,7 @@ final class RunTest extends SendTestCase
         self::assertSame(ExitCode::Temporary, $this->runWith($down)->code);
         file_put_contents($this->log, self::lines(20, 30), FILE_APPEND);
 
-        $taken = preg_grep('/\.sending$/', $this->files());
+        $taken = preg_grep('/\.taken$/', $this->files());
         self::assertIsArray($taken);
         self::assertCount(1, $taken);
         $accepting = ScriptedSender::accepting();
@@ -96,7 +96,7 @@ final class RunTest extends SendTestCase
         self::assertSame(ExitCode::Refused, $report->code);
         self::assertStringContainsString($expected, $report->line());
         self::assertCount(1, $sender->sent);
-        self::assertCount(1, preg_grep('/\.sending$/', $this->files()) ?: []);
+        self::assertCount(1, preg_grep('/\.taken$/', $this->files()) ?: []);
         self::assertFileDoesNotExist("{$this->log}.rejects");
     }
 
@@ -115,7 +115,7 @@ final class RunTest extends SendTestCase
         $sender = new ScriptedSender(static fn (): Reply => new Reply(200, '<h1>Welcome to the hotel</h1>'));
 
         self::assertSame(ExitCode::Temporary, $this->runWith($sender)->code);
-        self::assertCount(1, preg_grep('/\.sending$/', $this->files()) ?: []);
+        self::assertCount(1, preg_grep('/\.taken$/', $this->files()) ?: []);
     }
 
     public function testASecondRunFindsTheFirstAtWork(): void
