@@ -38,7 +38,7 @@ export const runDesk = async (stage: Stage, ended: () => boolean): Promise<void>
   const { desk, limits } = stage
   for (;;) {
     const due = performance.now() >= desk.claimAt && mayClaim(stage)
-    if (desk.queue.size() === 0 && !due && !desk.recovers) {
+    if (desk.queue.size() + desk.saves.size() === 0 && !due && !desk.recovers) {
       if (ended()) return
       const pauseMs = mayClaim(stage) ? desk.claimAt - performance.now() : limits.claimEveryMs
       await desk.bell.wait(Math.max(1, Math.min(pauseMs, limits.claimEveryMs)))
@@ -55,7 +55,7 @@ export const runDesk = async (stage: Stage, ended: () => boolean): Promise<void>
 const takeWork = ({ desk, limits }: Stage): readonly Work[] => {
   const taken: Work[] = []
   while (taken.length < limits.deskBatchMax) {
-    const work = desk.queue.shift()
+    const work = desk.saves.shift() ?? desk.queue.shift()
     if (!work) break
     taken.push(work)
   }

@@ -29,6 +29,8 @@ export type Work = {
 
 export type Desk = {
   readonly queue: Queue<Work>
+  /** Duplicates to record: they stand before all else, as nothing sent meanwhile is remembered. */
+  readonly saves: Queue<Work>
   readonly bell: Signal
   /** Work not committed yet, and its bodies. */
   waiting: number
@@ -52,6 +54,7 @@ export type Desk = {
 
 export const openDesk = (): Desk => ({
   queue: openQueue(),
+  saves: openQueue(),
   bell: openSignal(),
   waiting: 0,
   bytes: 0,
@@ -67,7 +70,8 @@ export const openDesk = (): Desk => ({
 
 export const putWork = (stage: Stage, work: Work): void => {
   const { desk } = stage
-  desk.queue.push(work)
+  if (work.task.type === 'save') desk.saves.push(work)
+  else desk.queue.push(work)
   desk.waiting += 1
   desk.bytes += bytesOf(work)
   desk.bell.ring()

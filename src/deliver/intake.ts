@@ -12,7 +12,8 @@ import { countSettled, owePairs, rememberPairs } from './pairs.ts'
 import { bury, settleOne } from './park.ts'
 import { persist } from './persist.ts'
 import type { Delivery, Partition, Stage } from './stage.ts'
-import { openWithheldTally } from './withheld.ts'
+import { openTaken, type Unowed } from './taken.ts'
+import { openWithheldTally, type WithheldTally } from './withheld.ts'
 
 /** Pending is the brake: it resolves when the whole batch has its place in the lanes or is parked. */
 export const takeBatch = async (
@@ -58,29 +59,23 @@ const takeCalls = async (
   const messages = await decodeAll(stage.deps.codecs.call, { entries, breath })
   const verdict = await judge(stage, partition, { entries, messages })
   if (verdict === 'over') return false
+  const taken = openTaken(partition)
   // Recorded while its messages are taken: it must be before the position may pass them.
-  const saved = verdict ? save(stage, partition, verdict) : true
-  let duplicate = 0
+  const saved = verdict ? save(stage, partition, verdict).then(taken.saved) : taken.saved(true)
+  // Of the first ones nothing is sent before: until then a crash repeats all of it, however long that takes.
+  if (!partition.isRecording && !(await saved)) return false
+  partition.isRecording = true
   const withheld = openWithheldTally()
   for (const [at, message] of messages.entries()) {
     const entry = entries[at] as Recorded
-    const offset = Number(entry.offset)
-    if (partition.tracker.isSettled(offset)) partition.already.delete(offset)
-    else if (verdict?.duplicate[at]) duplicate += 1
-    else {
-      const fanned = fanOut(stage, message)
-      if (fanned.withheld.length > 0) withheld.add(message, fanned)
-      const isTaken = fanned.destinationIds.length > 0
-      if (isTaken && !(await place(stage, partition, { entry, record: message, ...fanned })))
-        return false
-    }
-    partition.tracker.see(offset + 1)
+    const call = { entry, message, withheld, isDuplicate: verdict?.duplicate[at] ?? false }
+    const unowed = await takeCall(stage, partition, call)
+    if (!unowed) return false
+    taken.see(Number(entry.offset) + 1, unowed)
     if (partition.topic === 'calls.import') await pace(stage, at)
     await breath()
   }
   if (!(await saved)) return false
-  countSettled(partition, 'duplicate', duplicate)
-  countSettled(partition, 'filtered', withheld.settled())
   withheld.count(stage.deps.pipeline)
   stage.deps.logger.debug(
     {
@@ -88,13 +83,42 @@ const takeCalls = async (
       partition: partition.partition,
       next,
       calls: messages.length,
-      duplicate,
+      duplicate: taken.duplicate(),
       filtered: withheld.pairs(),
     },
     'batch.routed',
   )
   return true
 }
+
+type Call = {
+  readonly entry: Recorded
+  readonly message: Message
+  readonly withheld: WithheldTally
+  readonly isDuplicate: boolean
+}
+
+/** What it owes nobody; `null`: the partition is gone. */
+const takeCall = (
+  stage: Stage,
+  partition: Partition,
+  { entry, message, withheld, isDuplicate }: Call,
+): Unowed | Promise<Unowed | null> => {
+  const offset = Number(entry.offset)
+  if (partition.tracker.isSettled(offset)) {
+    partition.already.delete(offset)
+    return owed
+  }
+  if (isDuplicate) return { duplicate: 1, filtered: 0 }
+  const fanned = fanOut(stage, message)
+  if (fanned.withheld.length > 0) withheld.add(message, fanned)
+  if (fanned.destinationIds.length === 0) return { duplicate: 0, filtered: fanned.withheld.length }
+  return place(stage, partition, { entry, record: message, ...fanned }).then((isPlaced) =>
+    isPlaced ? owed : null,
+  )
+}
+
+const owed: Unowed = { duplicate: 0, filtered: 0 }
 
 type Judging = { readonly entries: readonly Recorded[]; readonly messages: readonly Message[] }
 

@@ -86,9 +86,13 @@ export type Partition = {
   readonly parked: Map<number, number>
   /** Destinations with too many parked chains to tell apart: everything of theirs is parked. */
   readonly spilled: Set<number>
-  /** The tracker's version in the last position written, and what the log was told. */
+  /** Duplicates of what was read have been recorded once: from then on that is as fast as Postgres commits. */
+  isRecording: boolean
+  /** The tracker's version in the last position written, its watermark, and what the log was told. */
   written: number
+  watermark: bigint
   committed: bigint | null
+  telling: Promise<void> | null
   lost: boolean
   rounds: number
 }

@@ -14,6 +14,9 @@ afterAll(async () => {
   await proxy.close()
 })
 
+/** Thousands of requests, and as many rows that come and go, on a machine that does much else. */
+const patienceMs = 180_000
+
 const scene = async () => {
   const hook = await receiver()
   const rig = open(aLive({ destinations: [aDestination({ webhooks: to(hook.url) })] }), {
@@ -29,10 +32,14 @@ const scene = async () => {
    * slow machine settles what it claimed: leases would always be over before that.
    */
   const untilTimePasses = (holds: () => boolean | Promise<boolean>, what: string) =>
-    until(async () => {
-      rig.setNow(rig.now() + 200)
-      return holds()
-    }, what)
+    until(
+      async () => {
+        rig.setNow(rig.now() + 200)
+        return holds()
+      },
+      what,
+      patienceMs,
+    )
   const settleAll = async () => {
     await untilTimePasses(async () => (await rowsOf('parked')).length === 0, 'nothing is parked')
     await drained(rig)
