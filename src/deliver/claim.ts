@@ -155,8 +155,11 @@ export const arrive = (stage: Stage, rows: readonly Claimed[]): void => {
   if (bodiless.length > 0) fetchBodies(stage, bodiless).catch(stage.fail)
 }
 
-const isShut = (stage: Stage, lane: Lane): boolean =>
-  gateOf(stage, lane, stage.deps.clock().getTime()) === 'shut'
+/** Also behind the one that finds out: when that fails, nothing would ever take the others out of the lane. */
+const isShut = (stage: Stage, lane: Lane): boolean => {
+  const gate = gateOf(stage, lane, stage.deps.clock().getTime())
+  return gate === 'shut' || (gate === 'probe' && lane.waiting > 0)
+}
 
 type Arrival = { readonly row: Claimed; readonly chain: Chain; readonly parks: number }
 
