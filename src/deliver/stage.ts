@@ -16,7 +16,7 @@ import type { DeliverLimits } from './limits.ts'
 import type { Meter } from './meter.ts'
 import type { Pairs } from './pairs.ts'
 import type { Queue } from './queue.ts'
-import type { Quota, QuotaChange } from './quota.ts'
+import type { Quota } from './quota.ts'
 import type { Signal } from './signal.ts'
 import type { UrlEvent } from './url-change.ts'
 import type { Target, Urls } from './urls.ts'
@@ -44,8 +44,6 @@ export type DeliverDeps = {
   readonly onOrderSuspended?: (destinationId: number) => void
   /** Where calls that a destination does not get are counted; absent: nowhere. */
   readonly pipeline?: Pipeline
-  /** Told when a destination's quota of parked rows begins or ends to hold. */
-  readonly onQuota?: (change: QuotaChange) => void
 }
 
 /** The outcomes a (message, destination) pair can have, counted since ever in each position, in its order. */

@@ -118,6 +118,28 @@ describe('alerts', async () => {
     expect(told[0]?.json).toMatchObject({ url: target.url, status: 400, reason: 'status_400' })
   })
 
+  test('a quota of parked rows is told when it begins, when it brakes and when it is over', async () => {
+    const { operator, target, line, alertsOf } = await setUp()
+    const quotas = { parkedRowsMax: 10, parkedRowsHardMax: 30, quotaEveryMs: 10 }
+    line.start(quotas, 5_000, { alerts: alertsOf() })
+    const told = () => typesOf(operator.requests).filter((type) => String(type).startsWith('quota'))
+    target.reply(() => 503)
+    await line.append(Array.from({ length: 15 }, (_, n) => line.aCall({ userId: `${n}` })))
+    await until(() => told().length === 1, 'the quota begins')
+    await line.append(Array.from({ length: 45 }, (_, n) => line.aCall({ userId: `${15 + n}` })))
+    await until(() => told().length === 2, 'the quota brakes')
+    target.reply(() => 200)
+    await until(() => {
+      line.setNow(line.now() + 1_000)
+      return told().includes('quota.free')
+    }, 'the quota ends')
+    expect(told().slice(0, 2)).toEqual(['quota.spilling', 'quota.braked'])
+    const first = operator.requests.find(({ json }) => json['type'] === 'quota.spilling')
+    expect(first?.json).toMatchObject({ destinationId: 1, destination: 'Webhooks', workspaceId: 1 })
+    expect(first?.json['parkedRows']).toBeGreaterThanOrEqual(10)
+    expect(operator.badSignatures).toEqual([])
+  })
+
   test('a refused alert is tried again a few times and then given up', async () => {
     const { operator, alertsOf } = await setUp()
     const alerts = alertsOf()
