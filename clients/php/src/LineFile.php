@@ -71,7 +71,7 @@ final class LineFile
     {
         // Others must not read it between its making and a chmod, so it is made with no right for them.
         $mask = is_file($this->path) ? null : umask(0o777 & ~$this->mode);
-        $handle = fopen($this->path, 'ab');
+        $handle = fopen($this->path, 'abe');
         if ($mask !== null) {
             umask($mask);
         }

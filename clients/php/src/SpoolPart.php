@@ -22,7 +22,8 @@ final class SpoolPart
         if (preg_match('/\.(\d{1,15})\.part$/', $path, $found) !== 1) {
             return null;
         }
-        $handle = fopen($path, 'rb');
+        // `e`: a process started meanwhile would otherwise inherit the handle, and with it the lock.
+        $handle = fopen($path, 'rbe');
         if ($handle === false) {
             return null;
         }

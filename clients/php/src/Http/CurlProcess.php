@@ -153,7 +153,7 @@ final class CurlProcess
         $warning = '';
         $isWritten = Quietly::run(static function () use ($path, $content): bool {
             $mask = umask(0o077);
-            $file = fopen($path, 'xb');
+            $file = fopen($path, 'xbe');
             umask($mask);
             return $file !== false && fwrite($file, $content) === strlen($content) && fclose($file);
         }, $warning);

@@ -38,7 +38,7 @@ final class Certificates
     private function make(string $name, string $section, ?\OpenSSLCertificate $by, ?\OpenSSLAsymmetricKey $byKey): array
     {
         $settings = ['config' => "{$this->folder}/openssl.cnf", 'digest_alg' => 'sha256', 'x509_extensions' => $section];
-        $key = openssl_pkey_new(['private_key_type' => OPENSSL_KEYTYPE_EC, 'curve_name' => 'prime256v1'] + $settings);
+        $key = openssl_pkey_new(['private_key_type' => OPENSSL_KEYTYPE_EC, 'curve_name' => 'prime256v1', 'private_key_bits' => 2048] + $settings);
         $request = openssl_csr_new(['commonName' => $name], $key, $settings);
         $certificate = openssl_csr_sign($request, $by, $byKey ?? $key, 2, $settings, random_int(1, 1_000_000));
         if ($key === false || $certificate === false) {

@@ -12,7 +12,9 @@ declare(strict_types=1);
 
 [, $record, $plan, $certificate] = $argv + ['', '', '[]', ''];
 $answers = json_decode($plan, true) ?: [[]];
-$context = stream_context_create($certificate === '' ? [] : ['ssl' => ['local_cert' => $certificate]]);
+$context = stream_context_create(
+    ['socket' => ['backlog' => 4_096]] + ($certificate === '' ? [] : ['ssl' => ['local_cert' => $certificate]]),
+);
 $listener = stream_socket_server('tcp://127.0.0.1:0', $number, $reason, STREAM_SERVER_BIND | STREAM_SERVER_LISTEN, $context);
 if ($listener === false) {
     throw new RuntimeException($reason);
