@@ -80,7 +80,7 @@ final class ClientTest extends LibraryTestCase
             use Segment\Segment;
             Segment::init('wk', $options + ['flush_at' => 10, 'compress_request' => false]);
             echo Segment::track(['userId' => 'u1', 'event' => 'Static']) ? 'taken' : 'refused';
-            $client = new Segment\Client('wk', $options);
+            $client = new \Segment\Client('wk', $options);
             echo $client->track(['userId' => 'u1', 'event' => 'Instance']) ? ' taken' : ' refused';
             \Segment::page(['userId' => 'u1', 'name' => 'Old']);
             Segment::flush();
