@@ -63,6 +63,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'chaos',
+          globalSetup: ['test/support/without-kafka.ts'],
           include: [chaos],
           exclude: [packages],
           fileParallelism: false,
@@ -84,6 +85,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'snippets',
+          globalSetup: ['test/support/without-kafka.ts'],
           include: [snippets],
           exclude: [packages],
           testTimeout: 120_000,
