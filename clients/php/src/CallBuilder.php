@@ -123,12 +123,12 @@ final class CallBuilder
         if (!is_array($value) || $depth > self::DEPTH_MAX) {
             return $value;
         }
+        // A new array, because the host's may hold references: to write into it would change the host's variables.
+        $plain = [];
         foreach ($value as $key => $inner) {
-            if (is_array($inner) || is_object($inner)) {
-                $value[$key] = self::plain($inner, $depth + 1);
-            }
+            $plain[$key] = is_array($inner) || is_object($inner) ? self::plain($inner, $depth + 1) : $inner;
         }
-        return $value;
+        return $plain;
     }
 
     /**

@@ -39,15 +39,22 @@ final class Spool
             : PrivateFolder::path() . '/' . $this->options->endpoint->fingerprint() . '.ndjson';
     }
 
-    /** Keeps a batch, or reports why it is lost. */
-    public function keep(Batch $batch, string $reason): void
+    /**
+     * Keeps a batch, or reports why it is lost.
+     *
+     * @return string the reason, and where the calls are now
+     */
+    public function keep(Batch $batch, string $reason): string
     {
         try {
             $this->append($batch);
-            $this->reporter->debug("{$batch->count()} calls are kept in {$this->path()}: $reason");
+            $kept = "$reason; kept in {$this->path()}: {$batch->count()} calls";
+            $this->reporter->debug($kept);
+            return $kept;
         } catch (Refusal $refusal) {
             $lost = "{$batch->count()} calls are lost: $reason; and they could not be kept: {$refusal->getMessage()}";
             $this->reporter->drop($batch->count(), ErrorCode::CallsDropped, $lost);
+            return $reason;
         }
     }
 

@@ -34,13 +34,13 @@ final class Verdict
             $this->reporter->drop($batch->count(), ErrorCode::CallsDropped, $lost);
             return false;
         }
-        $this->spool->keep($batch, $reason);
+        $kept = $this->spool->keep($batch, $reason);
         if ($reply->status === 0) {
-            $this->reporter->report($reply->isTimeout ? ErrorCode::TimedOut : ErrorCode::ConnectionFailed, $reason);
+            $this->reporter->report($reply->isTimeout ? ErrorCode::TimedOut : ErrorCode::ConnectionFailed, $kept);
         } elseif ($this->reporter->debug) {
             $this->reporter->report(
                 $outcome === Outcome::Misdirected ? ErrorCode::ServerMisdirected : ErrorCode::ServerUnavailable,
-                $reason . ($outcome === Outcome::Misdirected ? '; check the option host and the write key' : ''),
+                $kept . ($outcome === Outcome::Misdirected ? '; check the option host and the write key' : ''),
             );
         }
         return false;

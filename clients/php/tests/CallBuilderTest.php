@@ -64,7 +64,7 @@ final class CallBuilderTest extends TestCase
 
     public function testIdsMayBeNumbersAndObjectsThatAreText(): void
     {
-        $name = new class () {
+        $name = new class {
             public function __toString(): string
             {
                 return 'text';
@@ -175,6 +175,14 @@ final class CallBuilderTest extends TestCase
         $call = $this->built('identify', ['traits' => ['since' => new \DateTimeImmutable('2020-02-03T04:05:06Z'), 'deep' => [['at' => new \DateTime('@0')]]]]);
         self::assertSame('2020-02-03T04:05:06.000Z', $call['traits']['since']);
         self::assertSame('1970-01-01T00:00:00.000Z', $call['traits']['deep'][0]['at']);
+    }
+
+    public function testTheHostsOwnVariablesStayAsTheyAre(): void
+    {
+        $date = new \DateTimeImmutable('@0');
+        $traits = ['since' => &$date, 'deep' => ['since' => &$date]];
+        $this->built('identify', ['traits' => $traits]);
+        self::assertInstanceOf(\DateTimeImmutable::class, $date);
     }
 
     public function testTextThatIsNotUtf8IsMendedAndFloatsStayFloats(): void

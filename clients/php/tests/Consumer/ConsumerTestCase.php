@@ -78,7 +78,7 @@ abstract class ConsumerTestCase extends LibraryTestCase
         $analytics = $this->started();
         $loop = [];
         $loop['again'] = &$loop;
-        $unwritable = new class () implements \JsonSerializable {
+        $unwritable = new class implements \JsonSerializable {
             public function jsonSerialize(): mixed
             {
                 throw new \LogicException('not me');
