@@ -20,7 +20,7 @@ export const readStanding = (stage: Stage): Standing => {
     uncommitted: tracker.span(),
     paused: paused ?? away,
   }))
-  return { urls, rampLimit, partitions }
+  return { urls, rampLimit, lanes: stage.lanes.size, partitions }
 }
 
 export type LagSeen = { above: number; all: number }
