@@ -23,16 +23,16 @@ final class LibCurlTest extends QueueConsumerTestCase
     /** @return iterable<string, array{array<string, mixed>}> */
     public static function passing(): iterable
     {
-        yield 'a closed connection' => [['status' => 0]];
-        yield '500' => [['status' => 500]];
-        yield '503' => [['status' => 503]];
+        yield 'a closed connection' => [['status' => 0, 'delayMs' => 20]];
+        yield '500' => [['status' => 500, 'delayMs' => 20]];
+        yield '503' => [['status' => 503, 'delayMs' => 20]];
     }
 
     /**
      * @dataProvider passing
      * @param array<string, mixed> $failure
      */
-    public function testAFailureThatPassesIsTriedAgainAtOnceWithTheSameIds(array $failure): void
+    public function testAFailureThatPassesIsTriedAgainAtOnceWithTheSameIdsAndAFreshSentAt(array $failure): void
     {
         $receiver = $this->receiver($failure, []);
         $analytics = $this->analytics($this->to($receiver->url()));
@@ -40,6 +40,9 @@ final class LibCurlTest extends QueueConsumerTestCase
         self::assertTrue($analytics->flush());
         $ids = array_unique(array_column($receiver->calls(), 'messageId'));
         self::assertCount(1, $ids);
+        $sentAt = array_map(static fn (array $request): mixed => json_decode($request['body'], true)['sentAt'], $receiver->requests());
+        self::assertSame(count($sentAt), count(array_unique($sentAt)));
+        self::assertGreaterThan(1, count($sentAt));
         self::assertSame([], $this->spooled());
         self::assertSame([], $this->heard);
     }
