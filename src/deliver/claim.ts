@@ -6,7 +6,7 @@ import type { Connection } from '../postgres/sql.ts'
 import { type ChainKey, type ClaimedRow, claimDue, type Place } from './chain-store.ts'
 import { dropIdle, findChain } from './chains.ts'
 import { type Cancelled, cancelParked, nothingCancelled } from './dead-store.ts'
-import { hashOf, putWork } from './desk.ts'
+import { hashOf, isBehind, putWork } from './desk.ts'
 import { bufferOf, renderAgain } from './fan-out.ts'
 import { hold } from './hold.ts'
 import { releaseHeld } from './hold-store.ts'
@@ -36,6 +36,10 @@ export const claim = async (
   at: Date,
 ): Promise<readonly Claimed[]> => {
   if (stage.stopping) return []
+  if (isBehind(stage)) {
+    stage.desk.more = true
+    return []
+  }
   const chosen = chooseLanes(stage, at)
   if (chosen.length === 0) return []
   await releaseSome(tx, stage, { chosen, at })

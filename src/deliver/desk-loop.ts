@@ -17,7 +17,7 @@ import {
   unparkCancelled,
 } from './claim.ts'
 import { buryParked, insertDead } from './dead-store.ts'
-import { bytesOf, chainKeyOf, type Task, type Work } from './desk.ts'
+import { chainKeyOf, type Task, takeOff, type Work } from './desk.ts'
 import { freeChains, holdRows } from './hold-store.ts'
 import { addToLedger } from './ledger-store.ts'
 import { isHopeless } from './persist.ts'
@@ -66,9 +66,8 @@ const takeWork = ({ desk, limits }: Stage): readonly Work[] => {
 const workOnce = async (stage: Stage, batch: Batch): Promise<void> => {
   const { works } = batch
   const done = await commit(stage, batch)
-  stage.desk.waiting -= works.length
-  stage.desk.bytes -= works.reduce((sum, work) => sum + bytesOf(work), 0)
   works.forEach((work, at) => {
+    takeOff(stage, work)
     work.settled(done.kept[at] ?? false)
   })
   if (stage.desk.more || done.claimed.length >= stage.limits.claimMax) stage.desk.claimAt = 0
