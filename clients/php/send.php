@@ -27,4 +27,4 @@ $sender = static function (Endpoint $endpoint, ?string $caFile): Sender {
         ? new CurlSender($endpoint, $connectSeconds, $requestSeconds, caFile: $caFile)
         : new SocketSender($endpoint, $connectSeconds + $requestSeconds, $requestSeconds, caFile: $caFile);
 };
-exit((new Script(STDOUT, STDERR, $sender))->run(array_slice($argv, 1))->value);
+exit((new Script(STDOUT, STDERR, $sender))->run(array_values(array_slice($argv, 1)))->value);

@@ -33,13 +33,7 @@ final class Analytics
         $reader = new OptionReader($options);
         $read = $reader->options($writeKey);
         $this->reporter = new Reporter($read->errorHandler, $read->debug, $read->logger);
-        $this->consumer = match ($read->consumer) {
-            'lib_curl' => new LibCurl($read, $this->reporter),
-            'fork_curl' => new ForkCurl($read, $this->reporter),
-            'socket' => new Socket($read, $this->reporter),
-            'file' => new File($read, $this->reporter),
-            default => $read->consumer,
-        };
+        $this->consumer = self::consumer($read, $this->reporter);
         $this->identity = new Identity();
         $this->builder = new CallBuilder($this->consumer->name(), $this->identity);
         $this->process = (int) getmypid();
@@ -116,6 +110,19 @@ final class Analytics
         if ($this->isWatched) {
             $this->flush();
         }
+    }
+
+    private static function consumer(Options $options, Reporter $reporter): Consumer
+    {
+        if ($options->consumer instanceof Consumer) {
+            return $options->consumer;
+        }
+        return match ($options->consumer) {
+            'fork_curl' => new ForkCurl($options, $reporter),
+            'socket' => new Socket($options, $reporter),
+            'file' => new File($options, $reporter),
+            default => new LibCurl($options, $reporter),
+        };
     }
 
     private function record(string $type, mixed $call): bool

@@ -9,7 +9,7 @@ namespace Millrace;
 final class CallBuilder
 {
     private const FLAGS = JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE
-        | JSON_PRESERVE_ZERO_FRACTION | JSON_THROW_ON_ERROR;
+        | JSON_PRESERVE_ZERO_FRACTION;
 
     /** The server's own limit. */
     private const DEPTH_MAX = 64;
@@ -97,7 +97,7 @@ final class CallBuilder
 
     private static function isLonger(string $text, int $charactersMax): bool
     {
-        return strlen($text) > $charactersMax && (int) preg_match_all('/[^\x80-\xbf]/', $text) > $charactersMax;
+        return strlen($text) > $charactersMax && strlen((string) preg_replace('/[\x80-\xbf]/', '', $text)) > $charactersMax;
     }
 
     /** @return array<mixed>|object */
@@ -182,8 +182,14 @@ final class CallBuilder
         }
         try {
             $json = json_encode($call, self::FLAGS, self::DEPTH_MAX);
+            $reason = json_last_error_msg();
         } catch (\Throwable $error) {
-            throw new Refusal(ErrorCode::NotEncodable, "This $type() cannot be written as JSON: " . $error->getMessage() . '.');
+            // An object of the host that writes itself.
+            $json = false;
+            $reason = $error->getMessage();
+        }
+        if ($json === false) {
+            throw new Refusal(ErrorCode::NotEncodable, "This $type() cannot be written as JSON: $reason.");
         }
         $bytes = strlen($json);
         if ($bytes >= Batch::CALL_BYTES_MAX) {

@@ -65,12 +65,13 @@ final class Spool
             throw new Refusal(ErrorCode::FileFailed, 'the option spool is off');
         }
         $this->prepare();
-        $this->file ??= new LineFile($this->path(), 0o600, $this->options->spoolMaxBytes);
+        $file = $this->file ?? new LineFile($this->path(), 0o600, $this->options->spoolMaxBytes);
+        $this->file = $file;
         $lines = $batch->lines();
         if ($this->bytes() + strlen($lines) > $this->options->spoolMaxBytes) {
             throw new Refusal(ErrorCode::FileFull, "the spool has reached {$this->options->spoolMaxBytes} bytes");
         }
-        $this->file->append($lines);
+        $file->append($lines);
     }
 
     /** @throws Refusal where the folder for what nobody named cannot be had */
@@ -154,12 +155,12 @@ final class Spool
     {
         $before = time() - self::ABANDONED_AFTER_SECONDS;
         foreach ($this->files('sending') as $path) {
-            if (filemtime($path) < $before) {
+            if ((int) filemtime($path) < $before) {
                 rename($path, $this->name('0.part'));
             }
         }
         foreach ($this->files('body') as $path) {
-            if (filemtime($path) < $before) {
+            if ((int) filemtime($path) < $before) {
                 unlink($path);
             }
         }

@@ -134,14 +134,16 @@ final class CurlProcess
         $warning = '';
         $said = Quietly::run(static function () use ($command, $input): ?string {
             $null = ['file', '/dev/null', 'w'];
+            $pipes = [];
             $process = proc_open($command, [['pipe', 'r'], ['pipe', 'w'], $null], $pipes, '/');
-            if (!is_resource($process)) {
+            if (!is_resource($process) || !isset($pipes[0], $pipes[1])) {
                 return null;
             }
-            fwrite($pipes[0], $input);
-            fclose($pipes[0]);
-            $said = stream_get_contents($pipes[1]);
-            fclose($pipes[1]);
+            [$in, $out] = $pipes;
+            fwrite($in, $input);
+            fclose($in);
+            $said = stream_get_contents($out);
+            fclose($out);
             proc_close($process);
             return $said === false ? '' : $said;
         }, $warning);

@@ -50,12 +50,17 @@ final class CurlSender implements Sender
     {
         // A forked worker must not talk over its parent's connection.
         $process = (int) getmypid();
-        if ($this->curl === null || $this->process !== $process) {
-            $this->curl = curl_init() ?: throw new \RuntimeException('curl cannot be started');
-            $this->process = $process;
-            curl_setopt_array($this->curl, $this->settings());
+        if ($this->curl !== null && $this->process === $process) {
+            return $this->curl;
         }
-        return $this->curl;
+        $curl = curl_init();
+        if ($curl === false) {
+            throw new \RuntimeException('curl cannot be started');
+        }
+        curl_setopt_array($curl, $this->settings());
+        $this->curl = $curl;
+        $this->process = $process;
+        return $curl;
     }
 
     /** @return array<int, mixed> */
@@ -75,6 +80,7 @@ final class CurlSender implements Sender
             CURLOPT_WRITEFUNCTION => fn (\CurlHandle $curl, string $part): int => $this->read($part),
             CURLOPT_HEADERFUNCTION => fn (\CurlHandle $curl, string $line): int => $this->readHeader($line),
         ];
+        // @mago-expect analysis:unavailable-constant
         return $this->caFile === null ? $settings : $settings + [CURLOPT_CAINFO => $this->caFile];
     }
 

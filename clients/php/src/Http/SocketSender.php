@@ -44,7 +44,7 @@ final class SocketSender implements Sender
     {
         $deadline = Clock::seconds() + $this->timeout;
         $stream = $this->connect($deadline);
-        if (!is_resource($stream)) {
+        if ($stream instanceof Reply) {
             return $stream;
         }
         try {
@@ -66,12 +66,8 @@ final class SocketSender implements Sender
     /** @return resource|Reply the reason, where there is no connection */
     private function connect(float $deadline)
     {
-        $context = stream_context_create(['ssl' => array_filter([
-            'verify_peer' => true,
-            'verify_peer_name' => true,
-            'peer_name' => trim($this->endpoint->host, '[]'),
-            'cafile' => $this->caFile,
-        ], static fn (mixed $value): bool => $value !== null)]);
+        $tls = ['verify_peer' => true, 'verify_peer_name' => true, 'peer_name' => trim($this->endpoint->host, '[]')];
+        $context = stream_context_create(['ssl' => $this->caFile === null ? $tls : $tls + ['cafile' => $this->caFile]]);
         $address = "tcp://{$this->endpoint->host}:{$this->endpoint->port}";
         $stream = stream_socket_client($address, $number, $reason, $this->timeout, STREAM_CLIENT_CONNECT, $context);
         if ($stream === false) {

@@ -76,7 +76,7 @@ final class Arguments
             if (!str_starts_with($argv[$at], '--')) {
                 return "\"{$argv[$at]}\" is no option";
             }
-            [$name, $value] = explode('=', substr($argv[$at], 2), 2) + [1 => null];
+            [$name, $value] = explode('=', substr($argv[$at], 2), 2) + ['', null];
             if (in_array($name, self::FLAGS, true)) {
                 if ($value !== null) {
                     return "--$name takes no value";

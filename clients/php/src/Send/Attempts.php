@@ -25,19 +25,21 @@ final class Attempts
         ?\Closure $pause = null,
     ) {
         $this->pause = $pause ?? static function (int $ms): void {
-            usleep($ms * 1_000);
+            usleep(max(0, $ms) * 1_000);
         };
     }
 
     public function send(Batch $batch): Verdict
     {
-        for ($retry = 0;; $retry++) {
+        $retry = 0;
+        while (true) {
             $verdict = Verdict::of($this->sender->send($batch));
             $pauseMs = self::pauseMs($verdict, $retry);
             if ($verdict->kind !== Verdict::TEMPORARY || $retry + 1 >= self::TRIES_MAX || $pauseMs > self::PAUSE_MAX_MS) {
                 return $verdict;
             }
             ($this->pause)($pauseMs);
+            $retry++;
         }
     }
 

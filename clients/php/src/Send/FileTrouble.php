@@ -12,6 +12,6 @@ final class FileTrouble extends \RuntimeException
     {
         $why = error_get_last()['message'] ?? 'no reason given';
 
-        return new self("$doing: " . preg_replace('/^\w+\(.*?\): /', '', $why));
+        return new self("$doing: " . (string) preg_replace('/^\w+\(.*?\): /', '', $why));
     }
 }

@@ -23,7 +23,7 @@ final class Rejects
         clearstatcache(true, $this->path);
         // Another inode means that someone took the file away to look at it; none, that there was no file yet.
         $isTheSame = is_file($this->path) && ($inode === 0 || $inode === fileinode($this->path));
-        if (!$isTheSame || filesize($this->path) <= $bytes) {
+        if (!$isTheSame || (int) filesize($this->path) <= $bytes) {
             return;
         }
         $this->open();

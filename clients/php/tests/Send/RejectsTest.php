@@ -25,7 +25,7 @@ final class RejectsTest extends SendTestCase
         $rejects = $this->rejects();
         self::assertSame(['invalid_json', 'not_an_object', 'invalid_json', 'invalid_json'], array_column($rejects, 'code'));
         self::assertSame(['half a li', '[1]', '{"type":"tra'], array_column($rejects, 'line'));
-        self::assertSame($latin, base64_decode((string) ($rejects[2]['lineBase64'] ?? '')));
+        self::assertSame($latin, base64_decode((string) ($rejects[2]['lineBase64'] ?? ''), true));
         self::assertSame(strlen(self::line(0)), $rejects[0]['offset']);
         self::assertSame(0o600, fileperms("{$this->log}.rejects") & 0o777);
         self::assertSame(['analytics.log.rejects'], $this->files(withLock: false));

@@ -6,11 +6,11 @@ declare(strict_types=1);
 
 namespace Millrace\Tests\Send;
 
+use Millrace\Http\Sender;
 use Millrace\Send\Attempts;
 use Millrace\Send\Progress;
 use Millrace\Send\Report;
 use Millrace\Send\Run;
-use Millrace\Http\Sender;
 use PHPUnit\Framework\TestCase;
 
 abstract class SendTestCase extends TestCase
