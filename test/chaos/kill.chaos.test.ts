@@ -1,6 +1,7 @@
 // Deliver is killed with -9 at each point of the failure table and at random, under load; nothing may be missing.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
+import { type DeliverLimits, deliverLimits } from '../../src/deliver/limits.ts'
 import { cloneDatabase, type Database } from '../support/database.ts'
 import { seeded } from '../support/seeded.ts'
 import { failpoints } from './failpoint.ts'
@@ -20,10 +21,14 @@ type Scene = {
   readonly users: number
   readonly callsPerSecond: number
   readonly speed: number
+  readonly limits: Partial<DeliverLimits>
   readonly runs: number
 }
 
 let slowMs = 4_900
+
+/** By a clock that runs ten times as fast the order of whoever waits would soon be given up. */
+const orderly = { headMaxMs: 10 * deliverLimits.headMaxMs }
 
 /** Each point in turn, then while another process takes partitions, then at any time. */
 const turns = [...failpoints, 'a rebalance', 'any time'] as const
@@ -39,6 +44,7 @@ const scenes: readonly Scene[] = [
     users: 400,
     callsPerSecond: 100,
     speed: 10,
+    limits: orderly,
     runs: runsOr(turns.length),
   },
   {
@@ -50,6 +56,7 @@ const scenes: readonly Scene[] = [
     users: 1_000,
     callsPerSecond: 30,
     speed: 1,
+    limits: {},
     runs: runsOr(4),
   },
 ]

@@ -1,6 +1,7 @@
 // Processes join, leave and are killed while messages flow: partitions change hands, and nothing is lost.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
+import { deliverLimits } from '../../src/deliver/limits.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { seeded } from '../support/seeded.ts'
 import { runsOr, seed } from './form.ts'
@@ -12,6 +13,8 @@ const runs = Math.min(50, runsOr(8))
 const positionEveryMs = 250
 /** What was answered longer before a change than this must not come again, on a machine that does much else. */
 const oldestMs = 5_000
+/** By a clock that runs ten times as fast the order of whoever waits would soon be given up. */
+const orderly = { headMaxMs: 10 * deliverLimits.headMaxMs }
 const database = await cloneDatabase()
 
 test(`processes that come, go and die under load lose nothing (${runs} changes, seed ${seed})`, async () => {
@@ -26,6 +29,7 @@ test(`processes that come, go and die under load lose nothing (${runs} changes, 
     users: 400,
     callsPerSecond: 60,
     speed: 10,
+    limits: orderly,
   })
   onTestFinished(() => line.close())
   const changes: Blow[] = []

@@ -24,10 +24,11 @@ const broker = await startKafka().catch((error: unknown) => {
 })
 afterAll(() => broker?.stop())
 
-/** Of a clock ten times as fast: as long as ever. */
+/** Of a clock that runs ten times as fast: as long as ever. */
 const leases = {
   leaseMs: 10 * deliverLimits.leaseMs,
   leaseMarginMs: 10 * deliverLimits.leaseMarginMs,
+  headMaxMs: 10 * deliverLimits.headMaxMs,
 }
 
 type Line = Awaited<ReturnType<typeof openLine>>
