@@ -1,17 +1,14 @@
 // Takes batches from the log: drops duplicates, decides each message's destinations and body, fills the lanes.
-import { hash } from 'node:crypto'
 import type { Message, Outbound } from '../domain/message.ts'
 import { isFixedPoint } from '../domain/payload.ts'
 import type { Verdict } from '../duplicate/duplicates.ts'
 import type { Batch, Codec, Recorded } from '../log/log.ts'
-import { admit } from './admit.ts'
 import { putWork } from './desk.ts'
-import { bufferOf, type Fanned, fanOne, fanOut } from './fan-out.ts'
-import { placeIn } from './order.ts'
-import { countSettled, owePairs, rememberPairs } from './pairs.ts'
-import { bury, settleOne } from './park.ts'
+import { bufferOf, fanOne, fanOut } from './fan-out.ts'
+import { countSettled, rememberPairs } from './pairs.ts'
 import { persist } from './persist.ts'
-import type { Delivery, Partition, Stage } from './stage.ts'
+import { place } from './place.ts'
+import type { Partition, Stage } from './stage.ts'
 import { openTaken, type Unowed } from './taken.ts'
 import { openWithheldTally, type WithheldTally } from './withheld.ts'
 
@@ -69,11 +66,14 @@ const takeCalls = async (
   for (const [at, message] of messages.entries()) {
     const entry = entries[at] as Recorded
     const call = { entry, message, withheld, isDuplicate: verdict?.duplicate[at] ?? false }
-    const unowed = await takeCall(stage, partition, call)
+    // Waiting where there is nothing to wait for would cost a turn of the queue for each call.
+    const taking = takeCall(stage, partition, call)
+    const unowed = taking instanceof Promise ? await taking : taking
     if (!unowed) return false
     taken.see(Number(entry.offset) + 1, unowed)
     if (partition.topic === 'calls.import') await pace(stage, at)
-    await breath()
+    const pause = breath()
+    if (pause !== undefined) await pause
   }
   if (!(await saved)) return false
   withheld.count(stage.deps.pipeline)
@@ -103,7 +103,7 @@ const takeCall = (
   stage: Stage,
   partition: Partition,
   { entry, message, withheld, isDuplicate }: Call,
-): Unowed | Promise<Unowed | null> => {
+): Unowed | null | Promise<Unowed | null> => {
   const offset = Number(entry.offset)
   if (partition.tracker.isSettled(offset)) {
     partition.already.delete(offset)
@@ -113,9 +113,8 @@ const takeCall = (
   const fanned = fanOut(stage, message)
   if (fanned.withheld.length > 0) withheld.add(message, fanned)
   if (fanned.destinationIds.length === 0) return { duplicate: 0, filtered: fanned.withheld.length }
-  return place(stage, partition, { entry, record: message, ...fanned }).then((isPlaced) =>
-    isPlaced ? owed : null,
-  )
+  const placed = place(stage, partition, { entry, record: message, fanned })
+  return placed === true ? owed : placed.then((isPlaced) => (isPlaced ? owed : null))
 }
 
 const owed: Unowed = { duplicate: 0, filtered: 0 }
@@ -168,7 +167,7 @@ const takeOutbound = async (
         const body = bufferOf(record.body)
         // A receiver that parses and serialises again must come to the bytes that were signed.
         const fanned = fanOne(record.destinationId, body, !isFixedPoint(body))
-        if (!(await place(stage, partition, { entry, record, ...fanned }))) return false
+        if (!(await place(stage, partition, { entry, record, fanned }))) return false
       }
     }
     partition.tracker.see(offset + 1)
@@ -190,38 +189,6 @@ const isRelayedTwice = (partition: Partition, record: Outbound, offset: number):
   if (mark && record.seq <= mark.seq) return true
   partition.marks.set(record.shard, { seq: record.seq, offset })
   return false
-}
-
-type Placed = Fanned & { readonly entry: Recorded; readonly record: Message | Outbound }
-
-/** Finds room for one message in the lane of each destination that still lacks it. */
-const place = async (stage: Stage, partition: Partition, placed: Placed): Promise<boolean> => {
-  const { entry, record, own, poisoned } = placed
-  const offset = Number(entry.offset)
-  const open = partition.tracker.open(offset, placed.destinationIds)
-  if (!open) return true
-  owePairs(partition, open.left.length + placed.withheld.length)
-  if (placed.withheld.length > 0) partition.withheld.set(offset, placed.withheld.length)
-  const already = partition.already.get(offset)
-  partition.already.delete(offset)
-  const hashed = hash('sha1', entry.key, 'hex').slice(0, 16)
-  for (const destinationId of [...open.left]) {
-    if (already?.has(destinationId)) {
-      settleOne(partition, open, { destinationId, outcome: 'parked' })
-      continue
-    }
-    const chain = placeIn(stage, partition, { destinationId, hash: hashed, offset })
-    const { messageId, type, receivedAt } = record
-    const body = own.get(destinationId) ?? placed.body
-    const delivery: Delivery = { chain, open, row: null, offset, messageId, type, body, receivedAt }
-    if (poisoned.has(destinationId)) {
-      bury(stage, delivery, { reason: 'internal', status: null, attempts: 0, firstTryAt: null })
-      continue
-    }
-    const admitted = admit(stage, delivery)
-    if (admitted !== true && !(await admitted)) return false
-  }
-  return true
 }
 
 const decodeSlice = 128
