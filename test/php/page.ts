@@ -41,7 +41,7 @@ export type PageRan = Ran & {
 
 /** PHP tells everything it does not like, and nothing of it is hidden. */
 const loud = ['error_reporting=-1', 'display_errors=stderr', 'log_errors=0', 'html_errors=0']
-const programMs = 120_000
+const programMs = 300_000
 const folder = fileURLToPath(new URL('.', import.meta.url))
 
 export const pagePath = (name: string) => join(folder, 'pages', `${name}.php`)
@@ -101,10 +101,13 @@ export const runPage = async (order: Order, program: Partial<Program> = {}): Pro
 }
 
 export const startPage = async (order: Order, program: Partial<Program> = {}) => {
-  const errorsFile = join(await tempFolder(), 'errors')
+  const folder = await tempFolder()
+  const errorsFile = join(folder, 'errors')
   const script = program.script ?? pagePath('calls')
   const input = JSON.stringify({ ...order, errorsFile })
-  const { pid, done } = startPhp({ ...program, script, input })
+  // Spools are kept there, unless pages are to share one.
+  const env = { TMPDIR: folder, ...program.env }
+  const { pid, done } = startPhp({ ...program, script, input, env })
   const finished = async (): Promise<PageRan> => {
     const ran = await done
     const heard = await readFile(errorsFile, 'utf8').catch(() => '')
@@ -128,11 +131,14 @@ export const expectQuiet = (ran: Ran): void => {
 export const complaintsIn = ({ out, err }: Ran): readonly string[] =>
   `${out}\n${err}`
     .split('\n')
+    // What the library logs with debug on is no complaint of PHP.
+    .filter((line) => !line.includes('[millrace] '))
     .filter((line) => /\b(warning|notice|deprecated|fatal error|parse error)\b/i.test(line))
 
 /** Gone when the test is. */
 export const tempFolder = async (): Promise<string> => {
   const path = await mkdtemp(join(tmpdir(), 'millrace-page-'))
-  onTestFinished(() => rm(path, { recursive: true, force: true }))
+  // A process that a page left behind may still be writing.
+  onTestFinished(() => rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
   return path
 }

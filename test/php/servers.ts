@@ -27,22 +27,33 @@ export type BadServer = {
   readonly seen: Seen[]
   /** The message ids of each request. */
   messageIds(): readonly (readonly string[])[]
+  /** Of all requests. */
+  calls(): readonly Readonly<Record<string, unknown>>[]
 }
 
 export type Answer = (response: ServerResponse, seen: Seen, index: number) => void
 
 /** Answers each request as told; without telling it never does. */
-export const openServer = async (answer: Answer = () => undefined): Promise<BadServer> => {
+export const openServer = async (
+  answer: Answer = () => undefined,
+  atPort = 0,
+): Promise<BadServer> => {
   const seen: Seen[] = []
   const server = createServer((incoming, response) => {
     void read(incoming).then((each) => answer(response, each, seen.push(each) - 1))
   })
-  const port = await listen(server)
-  return { url: `http://127.0.0.1:${port}`, port, seen, messageIds: () => seen.map(idsOf) }
+  const port = await listen(server, atPort)
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    seen,
+    messageIds: () => seen.map((each) => callsOf(each).map((call) => String(call['messageId']))),
+    calls: () => seen.flatMap(callsOf),
+  }
 }
 
 /** Passes every request on to Millrace, and keeps what it was. */
-export const openForward = (to: string): Promise<BadServer> =>
+export const openForward = (to: string, atPort = 0): Promise<BadServer> =>
   openServer((response, { method, path, headers, body }) => {
     const { host: _, connection: __, 'transfer-encoding': ___, ...passed } = headers
     const sent = { ...passed, 'content-encoding': undefined, 'content-length': body.byteLength }
@@ -53,7 +64,7 @@ export const openForward = (to: string): Promise<BadServer> =>
       answer.pipe(response)
     })
     onward.end(body)
-  })
+  }, atPort)
 
 const withoutAbsent = (headers: Record<string, unknown>) =>
   Object.fromEntries(
@@ -100,8 +111,11 @@ export const openTls = async (to: string, certificate: 'leaf' | 'self'): Promise
   return seen
 }
 
-const listen = async (server: Server & { closeAllConnections?(): void }): Promise<number> => {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+const listen = async (
+  server: Server & { closeAllConnections?(): void },
+  atPort = 0,
+): Promise<number> => {
+  await new Promise<void>((resolve) => server.listen(atPort, '127.0.0.1', resolve))
   onTestFinished(
     () =>
       new Promise<void>((resolve) => {
@@ -125,7 +139,6 @@ const read = async (incoming: IncomingMessage): Promise<Seen> => {
   }
 }
 
-const idsOf = ({ body }: Seen): readonly string[] =>
-  (
-    JSON.parse(body.toString('utf8')) as { readonly batch: readonly { messageId: string }[] }
-  ).batch.map(({ messageId }) => messageId)
+const callsOf = ({ body }: Seen) =>
+  (JSON.parse(body.toString('utf8')) as { readonly batch: readonly Record<string, unknown>[] })
+    .batch

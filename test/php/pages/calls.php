@@ -10,9 +10,6 @@ require __DIR__ . '/../../../clients/php/autoload.php';
 
 $order = json_decode((string) stream_get_contents(STDIN), true, 512, JSON_THROW_ON_ERROR);
 $_SERVER = ($order['server'] ?? []) + $_SERVER;
-if ($order['memory'] ?? null) {
-    ini_set('memory_limit', $order['memory']);
-}
 $hear = static function (string|int $code, string $message) use ($order): void {
     $line = json_encode(['code' => (string) $code, 'message' => $message], JSON_INVALID_UTF8_SUBSTITUTE);
     file_put_contents($order['errorsFile'], "$line\n", FILE_APPEND);
@@ -39,6 +36,11 @@ match ($end) {
         missing_function();
     })(),
     'throw' => throw new RuntimeException('the page failed'),
-    'memory' => str_repeat('x', 1 << 40),
+    'memory' => (static function (): void {
+        ini_set('memory_limit', '32M');
+        for ($held = [];;) {
+            $held[] = str_repeat('x', 1_000);
+        }
+    })(),
     default => null,
 };
