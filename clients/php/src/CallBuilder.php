@@ -15,13 +15,19 @@ final class CallBuilder
     private const DEPTH_MAX = 64;
     private const MESSAGE_ID_CHARACTERS_MAX = 100;
 
-    private const IDS = ['userId', 'anonymousId', 'groupId', 'previousId', 'messageId'];
-    private const TEXTS = ['event', 'name', 'category'];
-    private const MAPS = ['traits', 'properties', 'context', 'integrations'];
+    private const TEXTS = [
+        'userId' => true, 'anonymousId' => true, 'groupId' => true, 'previousId' => true, 'messageId' => true,
+        'event' => true, 'name' => true, 'category' => true,
+    ];
+    private const MAPS = ['traits' => true, 'properties' => true, 'context' => true, 'integrations' => true];
     private const REQUIRED = ['track' => ['event'], 'group' => ['groupId'], 'alias' => ['userId', 'previousId']];
 
-    public function __construct(private readonly string $consumer, private readonly Identity $identity)
+    /** @var array<string, string> */
+    private readonly array $library;
+
+    public function __construct(string $consumer, private readonly Identity $identity)
     {
+        $this->library = ['name' => Version::LIBRARY, 'version' => Version::NUMBER, 'consumer' => $consumer];
     }
 
     /** @throws Refusal */
@@ -76,10 +82,10 @@ final class CallBuilder
         if ($value === null) {
             return null;
         }
-        if (in_array($field, self::IDS, true) || in_array($field, self::TEXTS, true)) {
+        if (isset(self::TEXTS[$field])) {
             return self::text($type, $field, $value);
         }
-        return in_array($field, self::MAPS, true) ? self::map($type, $field, $value) : self::plain($value);
+        return isset(self::MAPS[$field]) ? self::map($type, $field, $value) : self::plain($value);
     }
 
     private static function text(string $type, string $field, mixed $value): ?string
@@ -155,14 +161,13 @@ final class CallBuilder
     /** @return array<mixed> */
     private function context(mixed $given): array
     {
-        $library = ['name' => Version::LIBRARY, 'version' => Version::NUMBER, 'consumer' => $this->consumer];
-        return (is_array($given) ? $given : get_object_vars((object) $given)) + ['library' => $library];
+        return (is_array($given) ? $given : get_object_vars((object) $given)) + ['library' => $this->library];
     }
 
     private static function timestamp(mixed $given): string
     {
         // Stamped here and not on receipt: a call may wait in a log file or spool for hours.
-        $read = $given === null ? Timestamp::format(new \DateTimeImmutable()) : Timestamp::read($given);
+        $read = Timestamp::read($given ?? microtime(true));
         if ($read === null) {
             throw new Refusal(
                 ErrorCode::InvalidTimestamp,
@@ -175,7 +180,7 @@ final class CallBuilder
     /** @param array<string, mixed> $call */
     private static function encode(string $type, array $call): string
     {
-        foreach (self::MAPS as $field) {
+        foreach (self::MAPS as $field => $isMap) {
             if (($call[$field] ?? null) === []) {
                 $call[$field] = new \stdClass();
             }
