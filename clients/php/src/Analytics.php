@@ -28,7 +28,7 @@ final class Analytics
      * @param array<string, mixed> $options
      * @throws OptionError
      */
-    public function __construct(string $writeKey, array $options = [])
+    public function __construct(#[\SensitiveParameter] string $writeKey, array $options = [])
     {
         $reader = new OptionReader($options);
         $read = $reader->options($writeKey);

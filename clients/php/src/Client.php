@@ -18,7 +18,7 @@ final class Client
      * @param array<string, mixed> $options
      * @throws OptionError
      */
-    public static function init(string $writeKey, array $options = []): void
+    public static function init(#[\SensitiveParameter] string $writeKey, array $options = []): void
     {
         self::$analytics?->flush();
         self::$analytics = new Analytics($writeKey, $options);

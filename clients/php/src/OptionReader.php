@@ -57,7 +57,7 @@ final class OptionReader
         $this->unknown = $unknown;
     }
 
-    public function options(string $writeKey): Options
+    public function options(#[\SensitiveParameter] string $writeKey): Options
     {
         $endpoint = Endpoint::resolve($writeKey, $this->text('host'), $this->flag('ssl', true), $this->regions());
         return new Options(

@@ -21,6 +21,7 @@ final class Endpoint
         public readonly string $host,
         public readonly int $port,
         public readonly string $path,
+        #[\SensitiveParameter]
         private readonly string $writeKey,
     ) {
     }
@@ -30,8 +31,13 @@ final class Endpoint
      * @param bool $ssl which scheme, where the address has none of its own
      * @param array<string, string> $regions bases of the regions, before the environment's
      */
-    public static function resolve(string $writeKey, ?string $host = null, bool $ssl = true, array $regions = []): self
-    {
+    public static function resolve(
+        #[\SensitiveParameter]
+        string $writeKey,
+        ?string $host = null,
+        bool $ssl = true,
+        array $regions = [],
+    ): self {
         if (preg_match('/^[\x21-\x39\x3b-\x7e]+$/', $writeKey) !== 1) {
             throw new OptionError('The write key must be printable characters without spaces and colons: copy it from the source\'s settings.');
         }
@@ -81,7 +87,7 @@ final class Endpoint
         throw new OptionError("No address is known for the region $region: set the option regions['$region'] or the variable $variable.");
     }
 
-    private static function parse(string $address, string $writeKey): self
+    private static function parse(string $address, #[\SensitiveParameter] string $writeKey): self
     {
         // The parts go into a request line and headers: nothing that could end a line may pass.
         $parts = preg_match('/^[\x21-\x7e]+$/', $address) === 1 ? parse_url($address) : false;

@@ -97,7 +97,7 @@ final class LibCurlTest extends QueueConsumerTestCase
         self::assertCount(1, $receiver->requests());
     }
 
-    public function testNothingSleepsBetweenTheBatchesOfOneFlush(): void
+    public function testBatchesFollowEachOtherWithoutASleepOverOneConnection(): void
     {
         $receiver = $this->receiver();
         $analytics = $this->analytics($this->to($receiver->url()) + ['flush_interval' => 10_000]);
@@ -108,6 +108,7 @@ final class LibCurlTest extends QueueConsumerTestCase
         self::assertTrue($analytics->flush());
         self::assertLessThan(5, microtime(true) - $began);
         self::assertCount(10, $receiver->requests());
+        self::assertCount(1, array_unique(array_column($receiver->requests(), 'connection')));
     }
 
     public function testTwoPagesThatEmptyOneSpoolAtOnceSendNothingTwice(): void

@@ -36,11 +36,11 @@ final class Receiver
         return ($this->certificate === null ? 'http' : 'https') . "://127.0.0.1:{$this->port}";
     }
 
-    /** @return list<array{method: string, path: string, headers: array<string, string>, bytes: int, body: string}> */
+    /** @return list<array{connection: int, method: string, path: string, headers: array<string, string>, bytes: int, body: string}> */
     public function requests(): array
     {
         $lines = file($this->record, FILE_IGNORE_NEW_LINES | FILE_SKIP_EMPTY_LINES) ?: [];
-        /** @var list<array{method: string, path: string, headers: array<string, string>, bytes: int, body: string}> */
+        /** @var list<array{connection: int, method: string, path: string, headers: array<string, string>, bytes: int, body: string}> */
         return array_map(static fn (string $line): mixed => json_decode($line, true, 512, JSON_THROW_ON_ERROR), $lines);
     }
 

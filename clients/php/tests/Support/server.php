@@ -99,7 +99,7 @@ while (true) {
                 $headers[strtolower($name)] = $value;
             }
             fwrite($log, json_encode([
-                'method' => $found[1], 'path' => $found[2], 'headers' => $headers, 'bytes' => strlen($body),
+                'connection' => $id, 'method' => $found[1], 'path' => $found[2], 'headers' => $headers, 'bytes' => strlen($body),
                 'body' => $isPacked ? gzdecode($body) : $body,
             ], JSON_THROW_ON_ERROR) . "\n");
             $planned = count($answers) > 1 ? array_shift($answers) : $answers[0];
