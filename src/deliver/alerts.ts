@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Live } from '../domain/configuration.ts'
+import { isOwnFault } from '../domain/round.ts'
 import { sign } from '../domain/signature.ts'
 import type { Post, PostResult } from '../http/post.ts'
 import type { Sql } from '../postgres/sql.ts'
@@ -97,6 +98,8 @@ export const openAlerts = (deps: Deps): Alerts => {
   return {
     urlChanged: (event) => tellUrl(desk, event),
     answered: (destinationId, url, { answer }) => {
+      // What this machine could not send says nothing of who was to get it.
+      if (isOwnFault(answer)) return
       const level = desk.failing.note(destinationId, url, answer.type !== 'delivered')
       if (level !== null) tellLevel(desk, { destinationId, url, level, answer })
     },

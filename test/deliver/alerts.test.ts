@@ -23,6 +23,11 @@ test('a level of failure is reached once on the way up, and recovery is told onc
   expect(failing.note(2, 'http://a.test', true)).toBeNull()
 })
 
+const unanswered = {
+  ...{ status: null, durationMs: 1, head: '', reused: false },
+  phases: { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null, totalMs: 1 },
+}
+
 describe('alerts', async () => {
   const { open, receiver, database, drained, lines } = await useRig()
   const posts: ReturnType<typeof undiciPost>[] = []
@@ -116,6 +121,19 @@ describe('alerts', async () => {
     const told = operator.requests.filter(({ json }) => json['type'] !== 'dead_letter')
     expect(typesOf(told)).toEqual(['destination.failing', 'destination.recovered'])
     expect(told[0]?.json).toMatchObject({ url: target.url, status: 400, reason: 'status_400' })
+  })
+
+  test('what this machine could not send says nothing of a URL', async () => {
+    const { operator, target, alertsOf } = await setUp()
+    const alerts = alertsOf()
+    const failed = (reason: string) => {
+      const answer = { type: 'temporary' as const, reason, status: null, retryAfterMs: null }
+      alerts.answered(1, target.url, { ...unanswered, answer })
+    }
+    for (let n = 0; n < 20; n += 1) failed('local_resources')
+    for (let n = 0; n < 5; n += 1) failed('timeout')
+    await until(() => operator.requests.length === 1)
+    expect(operator.requests[0]?.json).toMatchObject({ failurePercent: 100, reason: 'timeout' })
   })
 
   test('a quota of parked rows is told when it begins, when it brakes and when it is over', async () => {
