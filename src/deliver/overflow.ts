@@ -1,4 +1,5 @@
 // Whether a lane has room, and what becomes of the log while it has none.
+import { performance } from 'node:perf_hooks'
 import type { Lane, Stage } from './stage.ts'
 
 /** Each lane may hold as much as is still free: sick lanes share the memory and never use it up. */
@@ -17,21 +18,30 @@ export const isLaneFull = (stage: Stage, lane: Lane): boolean => {
  */
 export const isOverflowing = (stage: Stage, lane: Lane): boolean => {
   const now = performance.now()
-  lane.full ??= { since: now, lookedAt: now, begun: lane.begun, isSlow: false }
+  lane.full ??= { since: now, ...look(lane, now), isSlow: false }
   if (now - lane.full.since < stage.limits.fullMs) return false
   return isAnotherHungry(stage, lane) || (isSlow(stage, lane) && hasOthers(stage))
 }
 
-/** At the pace of the last moments what waits would take too long. */
+const look = ({ begun }: Lane, lookedAt: number) => ({
+  lookedAt,
+  begun,
+  loop: performance.eventLoopUtilization(),
+})
+
+/** Above it this process is what everything waits for: parking would only give it more to do. */
+const busyShare = 0.9
+
+/** At the pace of the last moments what waits would take too long, though this process has time to spare. */
 const isSlow = ({ limits }: Stage, lane: Lane): boolean => {
   const { full, begun, waiting } = lane
   if (!full) return false
   const now = performance.now()
   const ms = now - full.lookedAt
   if (ms < limits.fullMs) return full.isSlow
-  full.isSlow = waiting * ms > limits.slowMs * (begun - full.begun)
-  full.lookedAt = now
-  full.begun = begun
+  const { utilization } = performance.eventLoopUtilization(full.loop)
+  full.isSlow = waiting * ms > limits.slowMs * (begun - full.begun) && utilization < busyShare
+  Object.assign(full, look(lane, now))
   return full.isSlow
 }
 

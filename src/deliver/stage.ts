@@ -1,4 +1,5 @@
 // What the stage works on: partitions held, lanes by destination, chains, and single deliveries.
+import type { EventLoopUtilization } from 'node:perf_hooks'
 import type { Logger } from 'pino'
 import type { Live } from '../domain/configuration.ts'
 import type { Message, Outbound } from '../domain/message.ts'
@@ -128,9 +129,10 @@ export type Lane = {
 export type Full = {
   /** Real time. */
   readonly since: number
-  /** When its pace was looked at last, what had begun by then, and what that came to. */
+  /** When its pace was looked at last, what had begun and how busy this process was by then, and what that came to. */
   lookedAt: number
   begun: number
+  loop: EventLoopUtilization
   isSlow: boolean
 }
 

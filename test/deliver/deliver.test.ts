@@ -249,10 +249,9 @@ test('what waits for a hanging destination does not stand before the first messa
   const users = Array.from({ length: 200 }, (_, at) => `u${at}`)
   await rig.append(users.map((userId) => rig.aCall({ userId })))
   await rig.append([rig.aCall({ sourceId: 2 })])
-  const started = performance.now()
   await until(() => healthy.requests.length === 1, 'it arrives at the healthy one')
-  // Sooner than the hanging one's first timeout could have freed anything.
-  expect(performance.now() - started).toBeLessThan(4_500)
+  // Two of 200 have timed out by then, at most: it is not those that made room.
+  expect(hanging.requests.length).toBeLessThanOrEqual(4)
   hanging.reply(() => 200)
 })
 
