@@ -88,7 +88,7 @@ export default defineConfig({
           globalSetup: ['test/support/without-kafka.ts'],
           include: [snippets],
           exclude: [packages],
-          testTimeout: 120_000,
+          testTimeout: 300_000,
         },
       },
       // Pages of the PHP library and its send.php: `npm run test:php`.

@@ -102,6 +102,7 @@ describe.skipIf(broker === null)('on a broker of its own', async () => {
         users: 400,
         callsPerSecond: 100,
         speed: 10,
+        limits: leases,
       })
       onTestFinished(() => line.close())
       const supervised = await supervise(line.start)
