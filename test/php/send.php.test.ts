@@ -1,6 +1,8 @@
 // send.php as a scheduler runs it: what its exit codes, its files and the collector's end tell.
+import { execFile } from 'node:child_process'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { freshId, type Line, openLine } from '../clients/line.ts'
 import { until } from '../support/until.ts'
@@ -16,6 +18,8 @@ beforeAll(async () => {
 })
 
 afterAll(() => line.close())
+
+const taken = async (log: string) => (await besides(log)).filter((name) => name.endsWith('.taken'))
 
 const freshLog = async () => join(await tempFolder(), 'analytics.log')
 
@@ -139,7 +143,7 @@ describe('a collector that', () => {
     expect(complaintsIn(ran)).toEqual([])
     await appendCalls(log, userId, [10, 20])
     expect((await send({ writeKey, log, host: dead })).code).toBe(3)
-    expect((await besides(log)).filter((name) => name.endsWith('.taken'))).toHaveLength(1)
+    expect(await taken(log)).toHaveLength(1)
 
     expectQuiet(await send({ writeKey, log, host: line.collectUrl }))
     expect(await besides(log)).toEqual([])
@@ -162,6 +166,17 @@ describe('a collector that', () => {
     expect(server.seen[0]?.headers['authorization']).toBe(
       `Basic ${Buffer.from(`${writeKey}:`).toString('base64')}`,
     )
+  })
+
+  phpTest('never answers is left to the next run, and the log is kept', async () => {
+    const log = await freshLog()
+    await appendCalls(log, freshId('user'), [0, 5])
+    const server = await openServer()
+    const ran = await send({ writeKey, log, host: server.url })
+    expect(ran).toMatchObject({ code: 3, out: '' })
+    expect(complaintsIn(ran)).toEqual([])
+    expect(server.seen).toHaveLength(1)
+    expect(await taken(log)).toHaveLength(1)
   })
 
   phpTest('asks for a pause gets it', async () => {
@@ -193,7 +208,7 @@ describe('a collector that', () => {
       expect(ran).toMatchObject({ code: 4, out: '' })
       expect(ran.err).toContain(told)
       expect(server.seen).toHaveLength(1)
-      expect((await besides(log)).filter((name) => name.endsWith('.taken'))).toHaveLength(1)
+      expect(await taken(log)).toHaveLength(1)
     },
   )
 
@@ -246,6 +261,39 @@ describe('of two runs', () => {
     accepted.resolve()
     expectQuiet(await first.done)
   })
+})
+
+phpTest('a log larger than the memory PHP may have is sent', async () => {
+  const log = await freshLog()
+  const count = 60_000
+  await appendCalls(log, freshId('user'), [0, count])
+  const lines = (await stat(log)).size
+  const memoryBytes = 4 << 20
+  expect(lines).toBeGreaterThan(2 * memoryBytes)
+  let received = 0
+  const server = await openServer((response, seen, index) => {
+    received += JSON.parse(seen.body.toString('utf8')).batch.length
+    server.seen.length = 0
+    answering(200, {}, '{"success":true}')(response, seen, index)
+  })
+  const ran = await runPhp({
+    script: sendPath,
+    args: ['--secret', writeKey, '--file', log, '--host', server.url],
+    settings: [`memory_limit=${memoryBytes}`],
+  })
+  expectQuiet(ran)
+  expect(ran.out).toContain('60,000 calls accepted')
+  expect(received).toBe(count)
+})
+
+phpTest('a terminal is shown how far the log is sent', async () => {
+  const log = await freshLog()
+  await appendCalls(log, freshId('user'), [0, 50])
+  const php = `php ${sendPath} --secret ${writeKey} --file ${log} --host ${line.collectUrl}`
+  // `script` gives its command a terminal.
+  const { stdout } = await promisify(execFile)('script', ['-qec', php, '/dev/null'])
+  expect(stdout).toMatch(/taken: 100 %, 50 calls/)
+  expect(stdout).toContain('send.php: 50 calls accepted')
 })
 
 phpTest('a log beside which nothing can be written is kept, and that is told', async () => {

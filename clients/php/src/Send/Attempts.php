@@ -33,9 +33,12 @@ final class Attempts
     {
         $retry = 0;
         while (true) {
-            $verdict = Verdict::of($this->sender->send($batch));
+            $reply = $this->sender->send($batch);
+            $verdict = Verdict::of($reply);
             $pauseMs = self::pauseMs($verdict, $retry);
-            if ($verdict->kind !== Verdict::TEMPORARY || $retry + 1 >= self::TRIES_MAX || $pauseMs > self::PAUSE_MAX_MS) {
+            // A server that let us wait in vain has had its time; the next run comes soon.
+            $isOver = $reply->isTimeout || $retry + 1 >= self::TRIES_MAX || $pauseMs > self::PAUSE_MAX_MS;
+            if ($verdict->kind !== Verdict::TEMPORARY || $isOver) {
                 return $verdict;
             }
             ($this->pause)($pauseMs);

@@ -85,6 +85,15 @@ final class RunTest extends SendTestCase
         self::assertCount(1, $late->sent);
     }
 
+    public function testAServerThatDoesNotAnswerInTimeIsLeftToTheNextRun(): void
+    {
+        file_put_contents($this->log, self::line(0));
+        $slow = new ScriptedSender(static fn (): Reply => Reply::unanswered('too late', true));
+
+        self::assertSame(ExitCode::Temporary, $this->runWith($slow)->code);
+        self::assertCount(1, $slow->sent);
+    }
+
     /** @dataProvider refusals */
     public function testARefusalThatIsNotTheLinesFaultKeepsTheLogAndIsNotTriedAgain(Reply $answer, string $expected): void
     {
