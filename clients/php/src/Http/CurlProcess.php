@@ -21,10 +21,11 @@ final class CurlProcess
 {
     /**
      * `$1` body, `$2` the calls as lines, `$3` where they go if they are to be kept, both empty where there is no
-     * spool; the statuses are Outcome's.
+     * spool; the statuses are Outcome's. What the page has open, such as its locks and its visitor's connection, is
+     * closed as far as a plain shell can, or it would stay open for as long as the server takes.
      */
     private const LEAVE = <<<'SH'
-        exec 3<&0
+        exec 3<&0 4<&- 5<&- 6<&- 7<&- 8<&- 9<&-
         {
             code=$(curl -q --config - <&3) || code=000
             rm -f -- "$1"

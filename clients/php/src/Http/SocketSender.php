@@ -137,7 +137,7 @@ final class SocketSender implements Sender
     private function answer($stream, float $deadline): Reply
     {
         $answer = '';
-        while (!feof($stream) && strlen($answer) < self::ANSWER_BYTES_MAX) {
+        while (!self::isWhole($answer) && !feof($stream) && strlen($answer) < self::ANSWER_BYTES_MAX) {
             $part = fread($stream, 8_192);
             if ($part === false) {
                 break;
@@ -154,6 +154,21 @@ final class SocketSender implements Sender
         $retryAfter = array_filter(array_map(RetryAfter::read(...), explode("\r\n", $head)));
         $isChunked = preg_match('/^transfer-encoding:.*chunked/mi', $head) === 1;
         return new Reply((int) $found[1], $isChunked ? self::joined($body) : $body, '', array_pop($retryAfter));
+    }
+
+    /** Not every server closes when it is asked to: its own word on where the answer ends comes first. */
+    private static function isWhole(string $answer): bool
+    {
+        [$head, $body] = explode("\r\n\r\n", $answer, 2) + ['', null];
+        if ($body === null) {
+            return false;
+        }
+        if (preg_match('/^transfer-encoding:.*chunked/mi', $head) === 1) {
+            return preg_match('/(^|\r\n)0[^\r\n]*\r\n\r\n$/', $body) === 1;
+        }
+        return preg_match('/^content-length:\s*(\d{1,9})\s*$/mi', $head, $found) === 1
+            ? strlen($body) >= (int) $found[1]
+            : preg_match('#^HTTP/1\.[01] (204|304)#', $head) === 1;
     }
 
     private static function joined(string $chunks): string

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Millrace\Tests\Consumer;
 
+use Millrace\Tests\Support\Page;
 use Millrace\Tests\Support\Until;
 
 final class ForkCurlTest extends QueueConsumerTestCase
@@ -47,6 +48,24 @@ final class ForkCurlTest extends QueueConsumerTestCase
             self::assertStringNotContainsString(base64_encode('wk_test:'), $line);
             self::assertStringNotContainsString('TellNobody', $line);
         }
+    }
+
+    public function testTheProcessHoldsNoLockOfThePage(): void
+    {
+        $receiver = $this->receiver(['delayMs' => 2_000]);
+        $code = <<<'PHP'
+            $held = fopen($options['ca_lock'], 'c');
+            flock($held, LOCK_EX);
+            $analytics = new Millrace\Analytics('wk_test', $options);
+            $analytics->track(['event' => 'E']);
+            $analytics->flush();
+            fclose($held);
+            $again = fopen($options['ca_lock'], 'c');
+            echo flock($again, LOCK_EX | LOCK_NB) ? 'free' : 'held';
+            PHP;
+        $options = $this->to($receiver->url()) + ['spool' => $this->spool(), 'ca_lock' => "{$this->folder}/lock"];
+        self::assertSame([0, 'free'], Page::run($code, $options));
+        $receiver->waitForCalls(1);
     }
 
     public function testBodiesAreForTheUserAloneAndGoWithTheProcess(): void

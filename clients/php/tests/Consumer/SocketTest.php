@@ -34,6 +34,16 @@ final class SocketTest extends NetworkConsumerTestCase
         self::assertCount(2, $receiver->requests());
     }
 
+    public function testUnderDebugTheAnswerEndsWhereItSaysAlsoOnAConnectionThatStaysOpen(): void
+    {
+        ini_set('error_log', '/dev/null');
+        $began = microtime(true);
+        foreach ([['body' => '{}'], ['status' => 204, 'body' => '']] as $answer) {
+            self::assertTrue($this->analytics(['debug' => true] + $this->to($this->receiver($answer)->url()))->track(['event' => 'E']));
+        }
+        self::assertLessThan(25, microtime(true) - $began);
+    }
+
     public function testStatusesAreNotHeardWithoutDebug(): void
     {
         $receiver = $this->receiver(['status' => 401]);
@@ -52,7 +62,7 @@ final class SocketTest extends NetworkConsumerTestCase
         for ($i = 0; $i < 8; $i++) {
             $fillers[] = stream_socket_client("tcp://$address", $n, $r, 1, STREAM_CLIENT_ASYNC_CONNECT | STREAM_CLIENT_CONNECT);
         }
-        $analytics = $this->analytics($this->to("http://$address") + ['timeout' => 0.3]);
+        $analytics = $this->analytics(['timeout' => 0.3] + $this->to("http://$address"));
         $began = microtime(true);
         $isTaken = [$analytics->track(['event' => 'One']), $analytics->track(['event' => 'Two']), $analytics->track(['event' => 'Three'])];
         self::assertLessThan(2, microtime(true) - $began);
