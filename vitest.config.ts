@@ -12,6 +12,7 @@ const system = 'test/**/*.system.test.ts'
 const clients = 'test/**/*.clients.test.ts'
 const receivers = 'test/**/*.receivers.test.ts'
 const snippets = 'test/**/*.snippets.test.ts'
+const php = 'test/**/*.php.test.ts'
 const chaos = 'test/**/*.chaos.test.ts'
 /** Packages that the suites of clients and receivers install for themselves. */
 const packages = '**/node_modules/**'
@@ -26,7 +27,7 @@ export default defineConfig({
           ...shared,
           name: 'here',
           include: ['test/**/*.test.ts'],
-          exclude: [kafka, system, acceptance, clients, receivers, snippets, chaos, packages],
+          exclude: [kafka, system, acceptance, clients, receivers, snippets, php, chaos, packages],
         },
       },
       // Whole processes: kills, restarts, takeovers and servers that are waited for: `npm run test:system`.
@@ -62,6 +63,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'chaos',
+          globalSetup: ['test/support/without-kafka.ts'],
           include: [chaos],
           exclude: [packages],
           fileParallelism: false,
@@ -83,9 +85,21 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'snippets',
+          globalSetup: ['test/support/without-kafka.ts'],
           include: [snippets],
           exclude: [packages],
-          testTimeout: 120_000,
+          testTimeout: 300_000,
+        },
+      },
+      // Pages of the PHP library and its send.php: `npm run test:php`.
+      {
+        test: {
+          name: 'php',
+          include: [php],
+          exclude: [packages],
+          globalSetup: ['test/php/setup.ts'],
+          testTimeout: 180_000,
+          hookTimeout: 60_000,
         },
       },
     ],

@@ -90,7 +90,9 @@ const obey = async (order: Order) => {
   if (order.type === 'stop') await stop()
   else if (process.argv[2] === 'bare') stop = startBare(order.urls, order.concurrency)
   else stop = await startProduct(order.urls, order.concurrency)
-  process.send?.({ cpu: process.cpuUsage(), rssBytes: process.memoryUsage.rss() })
+  // The most memory since the process began.
+  const rssBytes = process.resourceUsage().maxRSS * 1_024
+  process.send?.({ cpu: process.cpuUsage(), rssBytes })
 }
 
 process.on('disconnect', () => process.exit(0))

@@ -11,6 +11,7 @@ import { migrate } from '../src/postgres/migrate.ts'
 import { openPool } from '../src/postgres/pool.ts'
 import { callsFrom, callsPerBatch } from './deliver-calls.ts'
 import { openDeliverLog } from './deliver-log.ts'
+import { demand, megabytes, rssMaxBytes } from './deliver-stand.ts'
 import { type Figure, type Run, runPairs, type Span } from './pairs.ts'
 
 const budget = 0.6
@@ -22,15 +23,12 @@ const appendMax = 500
 export const run = async (span: Span): Promise<void> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-bench-'))
   const postgres = await startPostgres({ dataDir })
-  process.env['BENCH_DATABASE_URL'] = postgres.url
   const children: ChildProcess[] = []
   try {
-    const pool = openPool({ url: postgres.url, connectionsMax: 1, name: 'bench' })
-    await migrate(pool)
-    await pool.close()
-    const bench = await openBench(children)
     const half = { seconds: span.seconds / 2, pairs: span.pairs }
-    const slow = await bench.scene(slowDestinations, 50)
+    await openDatabase(postgres.url, 'slow')
+    const slowBench = await openBench(children)
+    const slow = await slowBench.scene(slowDestinations, 50)
     const unit = 'posts/s'
     await runPairs({
       name: 'deliver 50 ms',
@@ -40,10 +38,15 @@ export const run = async (span: Span): Promise<void> => {
       product: slow.product(slowConcurrency),
       ...half,
     })
+    await openDatabase(postgres.url, 'instant')
+    const bench = await openBench(children)
     const instant = await bench.scene(1, 0)
     const concurrency = await peakOf(instant.bare)
     const [bare, product] = [instant.bare(concurrency), instant.product(concurrency)]
     await runPairs({ name: 'deliver', budget, unit, bare, product, ...half })
+    const rssMostBytes = Math.max(slowBench.rssMostBytes(), bench.rssMostBytes())
+    if (span.total === undefined)
+      demand(rssMostBytes < rssMaxBytes, `the sender took ${megabytes(rssMostBytes)}`)
   } finally {
     const ended = children.map((child) => once(child, 'exit'))
     for (const child of children) child.disconnect()
@@ -51,6 +54,19 @@ export const run = async (span: Span): Promise<void> => {
     await postgres.stop()
     await rm(dataDir, { recursive: true, force: true })
   }
+}
+
+/** A log for each scene: what the one before left would be read first, and posted by nobody. */
+const openDatabase = async (server: string, name: string): Promise<void> => {
+  const admin = openPool({ url: server, connectionsMax: 1, name: 'bench' })
+  await admin.query(`create database bench_${name}`)
+  await admin.close()
+  // Its host is a socket's, which a URL cannot say.
+  const url = server.replace(/\/[^/?]*(?=\?|$)/, `/bench_${name}`)
+  process.env['BENCH_DATABASE_URL'] = url
+  const pool = openPool({ url, connectionsMax: 1, name: 'bench' })
+  await migrate(pool)
+  await pool.close()
 }
 
 /** The concurrency at which the bare loop is fastest. */
@@ -70,6 +86,7 @@ const openBench = async (children: ChildProcess[]) => {
     product: await sender(children, 'product'),
   }
   const fill = await openFill()
+  let rssMostBytes = 0
   const scene = async (destinations: number, delayMs: number) => {
     const receiver = start(children, 'deliver-receiver.ts', [String(destinations), String(delayMs)])
     const { urls } = await heard<{ urls: string[] }>(receiver)
@@ -82,12 +99,13 @@ const openBench = async (children: ChildProcess[]) => {
         if (kind === 'product') await fill.ensure(Math.ceil(seconds * 12_000), destinations)
         const before = await sent()
         const figure = await measure({ child: senders[kind], urls, concurrency, sent }, seconds)
+        if (kind === 'product') rssMostBytes = figure.rssBytes
         if (kind === 'product') fill.spend((await sent()).requests - before.requests)
         return figure
       }
     return { bare: runner('bare'), product: runner('product') }
   }
-  return { scene }
+  return { scene, rssMostBytes: () => rssMostBytes }
 }
 
 const sender = async (children: ChildProcess[], kind: string): Promise<ChildProcess> => {
@@ -131,7 +149,10 @@ type Measured = {
 }
 
 /** Counted at the receivers, from the first request on. */
-const measure = async (measured: Measured, seconds: number): Promise<Figure> => {
+const measure = async (
+  measured: Measured,
+  seconds: number,
+): Promise<Figure & { readonly rssBytes: number }> => {
   const { child, urls, concurrency, sent } = measured
   const idle = await sent()
   const before = await ask<Usage>(child, { type: 'start', urls, concurrency })
@@ -148,7 +169,8 @@ const measure = async (measured: Measured, seconds: number): Promise<Figure> => 
   const rate = (last.requests - first.requests) / tookSeconds
   const posts = (await sent()).requests - idle.requests
   const micros = usage.cpu.user + usage.cpu.system - before.cpu.user - before.cpu.system
-  return { rate, notes: { 'CPU µs/post': micros / posts, 'RSS MB': usage.rssBytes / 1e6 } }
+  const notes = { 'CPU µs/post': micros / posts, 'RSS MB': usage.rssBytes / 1_048_576 }
+  return { rate, notes, rssBytes: usage.rssBytes }
 }
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))

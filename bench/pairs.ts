@@ -36,6 +36,10 @@ export type Pairs = Omit<Span, 'total'> & {
   readonly lower?: boolean
   /** The unit of `rate`, for the reader. */
   readonly unit?: string
+  /** What the two are called, where the first is not bare code. */
+  readonly sides?: readonly [bare: string, product: string]
+  /** Whether to run each once before; unless said otherwise. */
+  readonly warmUp?: boolean
   readonly bare: Run
   readonly product: Run
 }
@@ -45,8 +49,10 @@ export const runPairs = async (options: Pairs): Promise<number> => {
   const { bare, product, seconds, pairs } = options
   // Compilers need thousands of calls before a rate means anything.
   const warmUpSeconds = Math.min(2, seconds)
-  await bare(warmUpSeconds)
-  await product(warmUpSeconds)
+  if (options.warmUp ?? true) {
+    await bare(warmUpSeconds)
+    await product(warmUpSeconds)
+  }
   const taken: { readonly bare: Figure; readonly product: Figure }[] = []
   for (let pair = 0; pair < pairs; pair += 1) {
     // Whoever goes second may find a warmer machine: take turns.
@@ -58,12 +64,17 @@ export const runPairs = async (options: Pairs): Promise<number> => {
   }
   const ratio = median(taken.map((pair) => pair.product.rate / pair.bare.rate))
   const unit = options.unit ?? 'per second'
+  const [first, second] = sidesOf(options)
   console.log(
-    `median bare ${whole(median(taken.map((pair) => pair.bare.rate)))} ${unit}, product ${whole(median(taken.map((pair) => pair.product.rate)))} ${unit}, ${pairs} pairs of ${seconds.toFixed(1)} s`,
+    `median ${first} ${whole(median(taken.map((pair) => pair.bare.rate)))} ${unit}, ${second} ${whole(median(taken.map((pair) => pair.product.rate)))} ${unit}, ${pairs} pairs of ${seconds.toFixed(1)} s`,
   )
-  console.log(`${options.name} ratio ${ratio.toFixed(3)} budget ${options.budget}`)
+  console.log(
+    `${options.name} ratio ${ratio.toFixed(3)} budget ${options.lower ? 'at most ' : ''}${options.budget}`,
+  )
   return ratio
 }
+
+const sidesOf = ({ sides = ['bare', 'product'] }: Pairs) => sides
 
 const printPair = (
   options: Pairs,
@@ -71,8 +82,9 @@ const printPair = (
   pair: { readonly bare: Figure; readonly product: Figure },
 ) => {
   const ratio = (pair.product.rate / pair.bare.rate).toFixed(3)
+  const [first, second] = sidesOf(options)
   console.log(
-    `pair ${number}: bare ${described(pair.bare)}; product ${described(pair.product)}; ratio ${ratio} (${options.unit ?? 'per second'})`,
+    `pair ${number}: ${first} ${described(pair.bare)}; ${second} ${described(pair.product)}; ratio ${ratio} (${options.unit ?? 'per second'})`,
   )
 }
 

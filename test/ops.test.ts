@@ -28,7 +28,7 @@ const fill = (meter: Meter): void => {
   meterDeath(meter, 'expired')
   const urls = { closed: 1, open: 0, ramp: 0, rejecting: 0, held_tls: 0, disabled: 0 }
   const partitions = [{ name: 'calls/0', uncommitted: 1, paused: 'postgres' }]
-  meter.standing = () => ({ urls, rampLimit: 0, partitions })
+  meter.standing = () => ({ urls, rampLimit: 0, lanes: 0, partitions })
   const parked = [{ reason: 'temporary', rows: 1 }]
   const ages = { parkedOldestSeconds: 1, headroomSeconds: 1, xminAgeSeconds: 1 }
   meter.figures = { ledgerGap: 0, parked, ...ages }

@@ -3,6 +3,7 @@ import { dropIdle } from './chains.ts'
 import { isDeskFull } from './desk.ts'
 import { hold } from './hold.ts'
 import { enter, pump } from './lanes.ts'
+import { isLaneFull, isOverflowing } from './overflow.ts'
 import { park, parkWaiting, untried } from './park.ts'
 import { quotaOf } from './quota.ts'
 import { startRound } from './round.ts'
@@ -85,31 +86,4 @@ const relieve = (stage: Stage, partition: Partition): void => {
   for (const chains of [...partition.chains.values()])
     for (const chain of [...chains.values()])
       if (!isBraked(stage, chain.lane)) parkWaiting(stage, chain, 'lane_full')
-}
-
-/** Each lane may hold as much as is still free: sick lanes share the memory and never use it up. */
-const isLaneFull = (stage: Stage, lane: Lane): boolean => {
-  const { limits, bytes, waiting } = stage
-  const laneMax = Math.min(limits.laneMax, limits.waitingMax - waiting)
-  if (lane.waiting >= laneMax || lane.bytes >= limits.bytesMax - bytes) return true
-  if (lane.waiting * 2 < laneMax) lane.fullSince = null
-  return false
-}
-
-/**
- * A full lane holds the log back: that costs nobody anything and spares Postgres the rows, unless it
- * lasts while another lane, which keeps up, has nothing to do because of it.
- */
-const isOverflowing = (stage: Stage, full: Lane): boolean => {
-  const now = performance.now()
-  full.fullSince ??= now
-  return now - full.fullSince >= stage.limits.fullMs && isAnotherHungry(stage, full)
-}
-
-const isAnotherHungry = (stage: Stage, full: Lane): boolean => {
-  const since = performance.now() - stage.limits.hungryMs
-  for (const lane of stage.lanes.values())
-    if (lane !== full && lane.waiting === 0 && lane.rounds === 0 && lane.deliveredAt > since)
-      return true
-  return false
 }

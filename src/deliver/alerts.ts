@@ -3,12 +3,14 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Live } from '../domain/configuration.ts'
+import { isOwnFault } from '../domain/round.ts'
 import { sign } from '../domain/signature.ts'
 import type { Post, PostResult } from '../http/post.ts'
 import type { Sql } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
 import { claimAlert, forgetAlerts } from './alert-store.ts'
 import { type Failing, openFailing } from './failing.ts'
+import type { QuotaChange } from './quota.ts'
 import type { UrlEvent } from './url-change.ts'
 
 export const alertTypes = [
@@ -18,6 +20,9 @@ export const alertTypes = [
   'url.rejecting',
   'url.held_tls',
   'dead_letter',
+  'quota.spilling',
+  'quota.braked',
+  'quota.free',
   'ledger.gap',
   'lag',
 ] as const
@@ -31,6 +36,7 @@ export type Alerts = {
   /** Of every request: must cost next to nothing. */
   answered(destinationId: number, url: string, result: PostResult): void
   died(destinationId: number, reason: string): void
+  quotaChanged(change: QuotaChange): void
   gapFound(gap: number): void
   lagging(seconds: number): void
   /** Waits for what is being sent; what still waits for its next try is given up, and logged. */
@@ -92,10 +98,13 @@ export const openAlerts = (deps: Deps): Alerts => {
   return {
     urlChanged: (event) => tellUrl(desk, event),
     answered: (destinationId, url, { answer }) => {
+      // What this machine could not send says nothing of who was to get it.
+      if (isOwnFault(answer)) return
       const level = desk.failing.note(destinationId, url, answer.type !== 'delivered')
       if (level !== null) tellLevel(desk, { destinationId, url, level, answer })
     },
     died: (destinationId, reason) => gather(desk, destinationId, reason),
+    quotaChanged: (change) => tellQuota(desk, change),
     gapFound: (gap) => put(desk, { type: 'ledger.gap', key: 'ledger.gap', about: { gap } }),
     lagging: (seconds) => put(desk, { type: 'lag', key: 'lag', about: { seconds } }),
     stop: async () => {
@@ -138,6 +147,13 @@ const tellLevel = (desk: Desk, { destinationId, url: whole, level, answer }: Lev
   const percent = level === 0 ? {} : { failurePercent: level }
   const about = { ...aboutDestination(desk, destinationId), url, ...percent, reason, status }
   put(desk, { type, key: `${type} ${destinationId} ${url} ${level}`, about })
+}
+
+/** Told anew when it worsens or ends; which of the two it was is in the type. */
+const tellQuota = (desk: Desk, { destinationId, state, rows, bytes }: QuotaChange): void => {
+  const type = `quota.${state}` as const
+  const about = { ...aboutDestination(desk, destinationId), parkedRows: rows, parkedBytes: bytes }
+  put(desk, { type, key: `${type} ${destinationId}`, about })
 }
 
 /** Distinct kinds of death gathered at once; further ones are told with the next. */

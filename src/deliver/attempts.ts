@@ -1,130 +1,99 @@
 // The attempt log: one row per request made, gathered and copied beside the settle path.
-import type { PostResult } from '../http/post.ts'
-import { hashToInt } from './desk.ts'
+import { copyHeader, copyTrailer } from '../postgres/binary-copy.ts'
+import { type Attempt, attemptBytesMax, attemptColumns, putAttempt } from './attempt-rows.ts'
 import { attemptSpan, ensureSpans, spanOf } from './spans.ts'
-import type { Delivery, Stage } from './stage.ts'
+import type { Stage } from './stage.ts'
+
+/** Rows in a row, as COPY takes them. */
+type Chunk = { readonly buffer: Buffer; bytes: number; rows: number }
 
 export type AttemptLog = {
-  /** COPY lines not written yet. */
-  lines: string[]
-  characters: number
+  /** Not written yet; the last one is being filled. */
+  chunks: Chunk[]
+  rows: number
+  bytes: number
   dropped: number
   /** The days they started in. */
   days: Set<number>
 }
 
 export const openAttemptLog = (): AttemptLog => ({
-  lines: [],
-  characters: 0,
+  chunks: [],
+  rows: 0,
+  bytes: 0,
   dropped: 0,
   days: new Set(),
 })
 
-type Attempt = {
-  readonly delivery: Delivery
-  readonly url: string
-  readonly result: PostResult
-  readonly attempt: number
-  readonly startedAt: number
-  /** Its chain's order was suspended. */
-  readonly isSuspended?: boolean
-}
+const chunkBytes = 65_536
 
 /** Past the buffer's bound attempts are counted, not kept: the log must never hold delivery back. */
 export const recordAttempt = (stage: Stage, attempt: Attempt): void => {
   const { attempts, limits } = stage
-  const isFull =
-    attempts.lines.length >= limits.attemptBufferMax ||
-    attempts.characters >= limits.attemptCharactersMax
-  if (isFull) {
+  if (attempts.rows >= limits.attemptBufferMax || attempts.bytes >= limits.attemptCharactersMax) {
     attempts.dropped += 1
     return
   }
-  const line = lineOf(attempt, limits.attemptHeadMax)
+  const headMax = limits.attemptHeadMax
+  const chunk = chunkFor(attempts, attemptBytesMax(attempt, headMax))
+  const end = putAttempt(chunk.buffer, attempt, { at: chunk.bytes, headMax })
   attempts.days.add(spanOf(attemptSpan, attempt.startedAt))
-  attempts.characters += line.length
-  attempts.lines.push(line)
+  attempts.bytes += end - chunk.bytes
+  attempts.rows += 1
+  chunk.bytes = end
+  chunk.rows += 1
 }
 
-/** The columns in the order of `columns`. */
-const lineOf = (attempt: Attempt, headMax: number): string => {
-  const { delivery, result, isSuspended } = attempt
-  const { chain, row } = delivery
-  const { answer, phases, status } = result
-  const about = `${isoOf(attempt.startedAt)}\t${chain.partition.topic}\t${chain.partition.partition}\t${
-    delivery.offset
-  }\t${chain.lane.destinationId}\t${hashToInt(chain.hash)}\t${copied(delivery.messageId)}\t${
-    attempt.attempt
-  }\t${copied(shown(attempt.url))}`
-  const reason = answer.type === 'delivered' ? '\\N' : answer.reason
-  const head = result.head === '' ? '\\N' : copied(result.head.slice(0, headMax))
-  return `${about}\t${Math.round(result.durationMs)}\t${answer.type}\t${reason}\t${status ?? '\\N'}\t${timed(
-    phases.dnsMs,
-  )}\t${timed(phases.connectMs)}\t${timed(phases.tlsMs)}\t${timed(phases.firstByteMs)}\t${
-    result.reused
-  }\t${isSuspended === true}\t${row?.recoveryId ?? '\\N'}\t${head}\n`
+const chunkFor = ({ chunks }: AttemptLog, most: number): Chunk => {
+  const last = chunks.at(-1)
+  if (last && last.bytes + most <= last.buffer.length) return last
+  const buffer = Buffer.allocUnsafeSlow(Math.max(chunkBytes, most))
+  const chunk = { buffer, bytes: 0, rows: 0 }
+  chunks.push(chunk)
+  return chunk
 }
-
-/** Tenths of a millisecond tell enough. */
-const timed = (ms: number | null): string | number =>
-  ms === null ? '\\N' : Math.round(ms * 10) / 10
-
-let isoMs = Number.NaN
-let iso = ''
-
-/** Most attempts share their millisecond with the one before. */
-const isoOf = (ms: number): string => {
-  if (ms !== isoMs) {
-    isoMs = ms
-    iso = new Date(ms).toISOString()
-  }
-  return iso
-}
-
-/** A query may carry a secret, so it is not logged. */
-const shown = (url: string): string => {
-  const query = url.indexOf('?')
-  const bare = query < 0 ? url : url.slice(0, query)
-  return bare.includes('@') ? bare.replace(/\/\/[^/@]*@/, '//') : bare
-}
-
-/** COPY's text format; Postgres text has no NUL. */
-const copied = (text: string): string => {
-  const clean = text.includes('\0') ? text.replaceAll('\0', '\ufffd') : text
-  return /[\\\t\n\r]/.test(clean)
-    ? clean.replace(/[\\\t\n\r]/g, (char) => escapes[char] ?? '')
-    : clean
-}
-
-const escapes: Readonly<Record<string, string>> = {
-  '\\': '\\\\',
-  '\t': '\\t',
-  '\n': '\\n',
-  '\r': '\\r',
-}
-
-const columns =
-  'started_at, topic, partition, log_offset, destination_id, chain, message_id, attempt, url, duration_ms, outcome, reason, status, dns_ms, connect_ms, tls_ms, first_byte_ms, reused, order_suspended, recovery_id, response_head'
 
 export const flushAttempts = async (stage: Stage): Promise<void> => {
   const { attempts, deps } = stage
-  const { lines, dropped, days, characters } = attempts
-  if (lines.length === 0) return
+  const { rows, dropped } = attempts
+  if (rows === 0) return
+  const taken = { ...attempts }
   Object.assign(attempts, openAttemptLog())
   if (dropped > 0) deps.logger.warn({ dropped }, 'attempts.dropped')
-  const chunks = [Buffer.from(lines.join(''), 'utf8')]
+  const full = taken.chunks.map(({ buffer, bytes }) => buffer.subarray(0, bytes))
   try {
-    await ensureDays(stage, days)
+    await ensureDays(stage, taken.days)
     await deps.pool.connect((connection) =>
-      connection.copyIn(`copy attempt (${columns}) from stdin`, chunks),
+      connection.copyIn(`copy attempt (${attemptColumns}) from stdin (format binary)`, [
+        copyHeader,
+        ...full,
+        copyTrailer,
+      ]),
     )
   } catch (error) {
-    // Kept for the next time, as far as there is room.
-    attempts.lines = [...lines, ...attempts.lines].slice(0, stage.limits.attemptBufferMax)
-    attempts.characters += characters
-    for (const day of days) attempts.days.add(day)
-    deps.logger.error({ err: error, attempts: lines.length }, 'attempts.failed')
+    keep(stage, taken)
+    deps.logger.error({ err: error, attempts: rows }, 'attempts.failed')
   }
+}
+
+/** For the next time, as far as there is room: the older ones. */
+const keep = ({ attempts, limits }: Stage, taken: AttemptLog): void => {
+  const newer = attempts.chunks
+  attempts.chunks = taken.chunks
+  let rows = taken.rows
+  for (const chunk of newer) {
+    if (rows + chunk.rows <= limits.attemptBufferMax) {
+      rows += chunk.rows
+      attempts.chunks.push(chunk)
+      continue
+    }
+    attempts.rows -= chunk.rows
+    attempts.bytes -= chunk.bytes
+    attempts.dropped += chunk.rows
+  }
+  attempts.rows += taken.rows
+  attempts.bytes += taken.bytes
+  for (const day of taken.days) attempts.days.add(day)
 }
 
 const ensureDays = async (stage: Stage, days: ReadonlySet<number>): Promise<void> => {

@@ -24,7 +24,8 @@ export const laneOf = (stage: Stage, destinationId: number): Lane => {
     askAt: 0,
     inTurn: false,
     deliveredAt: Number.NEGATIVE_INFINITY,
-    fullSince: null,
+    begun: 0,
+    full: null,
   }
   stage.lanes.set(destinationId, lane)
   return lane

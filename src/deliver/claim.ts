@@ -6,7 +6,7 @@ import type { Connection } from '../postgres/sql.ts'
 import { type ChainKey, type ClaimedRow, claimDue, type Place } from './chain-store.ts'
 import { dropIdle, findChain } from './chains.ts'
 import { type Cancelled, cancelParked, nothingCancelled } from './dead-store.ts'
-import { hashOf, putWork } from './desk.ts'
+import { hashOf, isBehind, putWork } from './desk.ts'
 import { bufferOf, renderAgain } from './fan-out.ts'
 import { hold } from './hold.ts'
 import { releaseHeld } from './hold-store.ts'
@@ -36,6 +36,10 @@ export const claim = async (
   at: Date,
 ): Promise<readonly Claimed[]> => {
   if (stage.stopping) return []
+  if (isBehind(stage)) {
+    stage.desk.more = true
+    return []
+  }
   const chosen = chooseLanes(stage, at)
   if (chosen.length === 0) return []
   await releaseSome(tx, stage, { chosen, at })
@@ -155,8 +159,11 @@ export const arrive = (stage: Stage, rows: readonly Claimed[]): void => {
   if (bodiless.length > 0) fetchBodies(stage, bodiless).catch(stage.fail)
 }
 
-const isShut = (stage: Stage, lane: Lane): boolean =>
-  gateOf(stage, lane, stage.deps.clock().getTime()) === 'shut'
+/** Also behind the one that finds out: when that fails, nothing would ever take the others out of the lane. */
+const isShut = (stage: Stage, lane: Lane): boolean => {
+  const gate = gateOf(stage, lane, stage.deps.clock().getTime())
+  return gate === 'shut' || (gate === 'probe' && lane.waiting > 0)
+}
 
 type Arrival = { readonly row: Claimed; readonly chain: Chain; readonly parks: number }
 

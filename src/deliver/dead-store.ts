@@ -163,9 +163,22 @@ export const pruneDead = async (
   sql: Sql,
   { before, limit }: { readonly before: Date; readonly limit: number },
 ): Promise<boolean> => {
-  const { rowCount } = await sql.query(
-    `delete from dead where id in (select id from dead where dead_at < $1 order by dead_at limit $2)`,
+  const { rows } = await sql.query<{ amount: bigint }>(
+    `with gone as (
+       delete from dead where id in (
+         select d.id from dead d where d.dead_at < $1 and (d.replayed_at is null or not exists (
+             select from parked p where p.topic = d.topic and p.partition = d.partition
+                and p.log_offset = d.log_offset and p.destination_id = d.destination_id))
+          order by d.dead_at limit $2)
+       returning recovery_id, replayed_at
+     ), counted as (
+       update recovery r set passed_on = r.passed_on + t.amount
+         from (select recovery_id, count(*) as amount from gone
+                where recovery_id is not null and replayed_at is null group by recovery_id) t
+        where r.id = t.recovery_id
+     )
+     select count(*) as amount from gone`,
     [before, limit],
   )
-  return (rowCount ?? 0) >= limit
+  return Number(rows[0]?.amount ?? 0) >= limit
 }

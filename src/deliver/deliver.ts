@@ -14,7 +14,7 @@ import { deliverLimits } from './limits.ts'
 import { openMeter } from './meter.ts'
 import { putBack } from './park.ts'
 import { gain } from './partition.ts'
-import { writePositions } from './positions.ts'
+import { logTold, writePositions } from './positions.ts'
 import { openQueue } from './queue.ts'
 import { openQuota, refreshQuota } from './quota.ts'
 import { lookForRecoveries } from './recover.ts'
@@ -119,10 +119,14 @@ const startLoops = (stage: Stage): Loops => {
   const { quotaEveryMs, houseEveryMs, figuresEveryMs } = stage.limits
   let ended = false
   const halt = new AbortController()
-  const every = async (ms: number, work: () => Promise<void>) => {
+  const every = async (ms: number, work: () => Promise<void>, pauseMsMin = ms) => {
+    let tookMs = 0
     while (!ended) {
-      await sleep(ms, undefined, { signal: halt.signal }).catch(() => undefined)
+      const pauseMs = Math.max(pauseMsMin, ms - tookMs)
+      await sleep(pauseMs, undefined, { signal: halt.signal }).catch(() => undefined)
+      const began = performance.now()
       await work()
+      tookMs = performance.now() - began
     }
   }
   const write = () =>
@@ -141,7 +145,8 @@ const startLoops = (stage: Stage): Loops => {
     await readFigures(stage)
   }
   const loops = [
-    every(positionEveryMs, write),
+    // What waits for a position is sent again after a crash: it does not wait longer because one took long.
+    every(positionEveryMs, write, positionEveryMs / 5),
     every(quotaEveryMs, () => refreshQuota(stage)),
     every(houseEveryMs, () => keepHouse(stage)),
     every(attemptEveryMs, () => flushAttempts(stage)),
@@ -160,6 +165,7 @@ const startLoops = (stage: Stage): Loops => {
       halt.abort()
       await Promise.all([house, ...loops])
       await write()
+      await logTold(stage)
       await flushAttempts(stage)
     },
   }

@@ -4,6 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { saveVerdicts } from '../duplicate/duplicates.ts'
 import { placeOf } from '../log/log.ts'
+import { nameTransaction, outcomeOf } from '../postgres/outcome.ts'
 import type { Connection } from '../postgres/sql.ts'
 import { type ChainKey, demoteFollowers, releaseHeads } from './chain-store.ts'
 import {
@@ -16,7 +17,7 @@ import {
   unparkCancelled,
 } from './claim.ts'
 import { buryParked, insertDead } from './dead-store.ts'
-import { bytesOf, chainKeyOf, type Task, type Work } from './desk.ts'
+import { chainKeyOf, type Task, takeOff, type Work } from './desk.ts'
 import { freeChains, holdRows } from './hold-store.ts'
 import { addToLedger } from './ledger-store.ts'
 import { isHopeless } from './persist.ts'
@@ -26,7 +27,6 @@ import { bodySpan, ensureSpans, spanOf } from './spans.ts'
 import type { Chain, Partition, Stage } from './stage.ts'
 import {
   deleteDelivered,
-  findAbsent,
   giveBack,
   holdPartitions,
   insertParked,
@@ -38,7 +38,7 @@ export const runDesk = async (stage: Stage, ended: () => boolean): Promise<void>
   const { desk, limits } = stage
   for (;;) {
     const due = performance.now() >= desk.claimAt && mayClaim(stage)
-    if (desk.queue.size() === 0 && !due && !desk.recovers) {
+    if (desk.queue.size() + desk.saves.size() === 0 && !due && !desk.recovers) {
       if (ended()) return
       const pauseMs = mayClaim(stage) ? desk.claimAt - performance.now() : limits.claimEveryMs
       await desk.bell.wait(Math.max(1, Math.min(pauseMs, limits.claimEveryMs)))
@@ -55,7 +55,7 @@ export const runDesk = async (stage: Stage, ended: () => boolean): Promise<void>
 const takeWork = ({ desk, limits }: Stage): readonly Work[] => {
   const taken: Work[] = []
   while (taken.length < limits.deskBatchMax) {
-    const work = desk.queue.shift()
+    const work = desk.saves.shift() ?? desk.queue.shift()
     if (!work) break
     taken.push(work)
   }
@@ -66,9 +66,8 @@ const takeWork = ({ desk, limits }: Stage): readonly Work[] => {
 const workOnce = async (stage: Stage, batch: Batch): Promise<void> => {
   const { works } = batch
   const done = await commit(stage, batch)
-  stage.desk.waiting -= works.length
-  stage.desk.bytes -= works.reduce((sum, work) => sum + bytesOf(work), 0)
   works.forEach((work, at) => {
+    takeOff(stage, work)
     work.settled(done.kept[at] ?? false)
   })
   if (stage.desk.more || done.claimed.length >= stage.limits.claimMax) stage.desk.claimAt = 0
@@ -100,9 +99,10 @@ const nothingDone: Done = {
 
 const commit = async (stage: Stage, batch: Batch): Promise<Done> => {
   const { desk, deps, limits } = stage
-  for (let isAgain = false; ; isAgain = true) {
+  const doubt: Doubt = { sent: null }
+  for (;;) {
     try {
-      const done = await deps.pool.transaction((tx) => apply(tx, stage, { ...batch, isAgain }))
+      const done = (await doneBefore(stage, doubt)) ?? (await commitOnce(stage, batch, doubt))
       desk.failingSince = null
       return done
     } catch (error) {
@@ -116,16 +116,37 @@ const commit = async (stage: Stage, batch: Batch): Promise<Done> => {
   }
 }
 
+/** What was sent to be committed, and no answer came. */
+type Doubt = { sent: { readonly done: Done; readonly transaction: string } | null }
+
+const commitOnce = (stage: Stage, batch: Batch, doubt: Doubt): Promise<Done> =>
+  stage.deps.pool.transaction(async (tx) => {
+    const done = await apply(tx, stage, batch)
+    const transaction = await nameTransaction(tx)
+    if (transaction !== null) doubt.sent = { done, transaction }
+    return done
+  })
+
+/**
+ * Doing it again would find nothing left to do, and what was claimed, given up or sent again in it would be
+ * known to nobody here.
+ */
+const doneBefore = async ({ deps }: Stage, doubt: Doubt): Promise<Done | null> => {
+  if (doubt.sent === null) return null
+  const outcome = await outcomeOf(deps.pool, doubt.sent.transaction)
+  if (outcome === 'committed') return doubt.sent.done
+  if (outcome === 'in progress') throw new Error('the transaction before is not over')
+  doubt.sent = null
+  return null
+}
+
 type Batch = {
   readonly works: readonly Work[]
   readonly due: boolean
   readonly recovers: boolean
 }
 
-/** `isAgain`: the transaction before may have been committed, its answer lost. */
-type Attempted = Batch & { readonly isAgain: boolean }
-
-const apply = async (tx: Connection, stage: Stage, batch: Attempted): Promise<Done> => {
+const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> => {
   const owned = batch.recovers ? heldPartitions(stage) : ownedOf(batch.works)
   const held = await holdPartitions(tx, owned)
   const works = batch.works.filter(({ partition }) => held.has(placeOf(partition)))
@@ -143,14 +164,6 @@ const apply = async (tx: Connection, stage: Stage, batch: Attempted): Promise<Do
   const delivered = await deleteDelivered(tx, pluck(deliveries, 'id'), leased)
   const buried = await buryParked(tx, pluck(burials, 'burial'), leased)
   const gone = new Set([...delivered.ids, ...buried.ids])
-  if (batch.isAgain) {
-    const ids = [...pluck(deliveries, 'id'), ...burials.map(({ burial }) => burial.id)]
-    for (const id of await findAbsent(
-      tx,
-      ids.filter((one) => !gone.has(one)),
-    ))
-      gone.add(id)
-  }
   const stored = await scheduleRetries(tx, pluck(of('retry'), 'retry'), leased)
   await holdRows(tx, pluck(of('hold'), 'holding'), leased)
   await giveBack(tx, pluck(backs, 'id'), stage.owner)

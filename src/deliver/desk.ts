@@ -29,10 +29,14 @@ export type Work = {
 
 export type Desk = {
   readonly queue: Queue<Work>
+  /** Duplicates to record: they stand before all else, as nothing sent meanwhile is remembered. */
+  readonly saves: Queue<Work>
   readonly bell: Signal
   /** Work not committed yet, and its bodies. */
   waiting: number
   bytes: number
+  /** Of it, what became of claimed rows. */
+  claimed: number
   /** Real time of the next look for due rows; 0 is at once. */
   claimAt: number
   /** Lanes of which the claim being committed found no more held rows. */
@@ -52,9 +56,11 @@ export type Desk = {
 
 export const openDesk = (): Desk => ({
   queue: openQueue(),
+  saves: openQueue(),
   bell: openSignal(),
   waiting: 0,
   bytes: 0,
+  claimed: 0,
   claimAt: 0,
   claimTurn: 0,
   more: false,
@@ -67,11 +73,29 @@ export const openDesk = (): Desk => ({
 
 export const putWork = (stage: Stage, work: Work): void => {
   const { desk } = stage
-  desk.queue.push(work)
-  desk.waiting += 1
-  desk.bytes += bytesOf(work)
+  if (work.task.type === 'save') desk.saves.push(work)
+  else desk.queue.push(work)
+  weigh(stage, work, 1)
   desk.bell.ring()
 }
+
+/** It is committed, or nobody's any more. */
+export const takeOff = (stage: Stage, work: Work): void => weigh(stage, work, -1)
+
+const weigh = ({ desk }: Stage, work: Work, by: 1 | -1): void => {
+  desk.waiting += by
+  desk.bytes += by * bytesOf(work)
+  if (isOfRow(work.task)) desk.claimed += by
+}
+
+const isOfRow = ({ type }: Task): boolean =>
+  type === 'delivered' || type === 'bury' || type === 'retry' || type === 'hold' || type === 'back'
+
+/**
+ * Rows are settled under a lease: where they come back faster than Postgres takes what became of them,
+ * leases would end, and what was delivered be sent again.
+ */
+export const isBehind = ({ desk, limits }: Stage): boolean => desk.claimed >= limits.claimMax
 
 /** Once full it stays so until half is free: intake must not stop and go with every transaction. */
 export const isDeskFull = ({ desk, limits }: Stage): boolean => {

@@ -9,7 +9,7 @@ const answersMin = 5
 const mask = 2 ** lookBack - 1
 /** It has recovered when so little fails. */
 const recoveredPercent = 20
-/** URLs told apart; beyond them nothing is said of further ones. */
+/** URLs told apart; for a further one the destination known longest is forgotten. */
 const urlsMax = 20_000
 
 type Record = { bits: number; answers: number; level: number }
@@ -22,7 +22,7 @@ export type Failing = {
 export const openFailing = (): Failing => {
   const byDestination = new Map<number, Map<string, Record>>()
   let urls = 0
-  const recordOf = (destinationId: number, url: string): Record | null => {
+  const recordOf = (destinationId: number, url: string): Record => {
     let records = byDestination.get(destinationId)
     if (!records) {
       records = new Map()
@@ -30,18 +30,28 @@ export const openFailing = (): Failing => {
     }
     const known = records.get(url)
     if (known) return known
-    if (urls >= urlsMax) return null
+    if (urls >= urlsMax) urls -= forgetOldest(byDestination, destinationId)
     urls += 1
     const record = { bits: 0, answers: 0, level: 0 }
     records.set(url, record)
     return record
   }
   return {
-    note: (destinationId, url, isFailure) => {
-      const record = recordOf(destinationId, url)
-      return record && noteIn(record, isFailure)
-    },
+    note: (destinationId, url, isFailure) => noteIn(recordOf(destinationId, url), isFailure),
   }
+}
+
+/** How many URLs that were; never those of the destination in hand. */
+const forgetOldest = (
+  byDestination: Map<number, ReadonlyMap<string, Record>>,
+  destinationId: number,
+): number => {
+  for (const [each, records] of byDestination)
+    if (each !== destinationId) {
+      byDestination.delete(each)
+      return records.size
+    }
+  return 0
 }
 
 const noteIn = (record: Record, isFailure: boolean): number | null => {

@@ -1,8 +1,10 @@
 // Decides once for each call which destinations get it, and as which bytes; why the others do not is counted.
+import { type CallText, readCall, valueAt } from '../domain/call-text.ts'
 import type { Destination } from '../domain/configuration.ts'
 import { chooseProperties, type Filtering, filterCall, filteringOf } from '../domain/filter.ts'
 import type { JsonObject, Message } from '../domain/message.ts'
 import { render, renderFull } from '../domain/payload.ts'
+import { renderText } from '../domain/payload-text.ts'
 import { type Unrouted, unrouted } from '../domain/routing.ts'
 import type { Stage } from './stage.ts'
 
@@ -51,6 +53,9 @@ export const fanOut = (stage: Stage, message: Message): Fanned => {
   if (message.filtered !== null) return nowhere
   const stored = bufferOf(message.body)
   try {
+    const text = destinations.some(isChoosy) ? null : readCall(stored)
+    const fanned = text && routeText(message, text, destinations)
+    if (fanned) return fanned
     const call = JSON.parse(stored.toString('utf8')) as JsonObject
     return route(message, call, destinations)
   } catch {
@@ -58,6 +63,28 @@ export const fanOut = (stage: Stage, message: Message): Fanned => {
     const destinationIds = destinations.filter(({ enabled }) => enabled).map(({ id }) => id)
     return { ...nowhere, destinationIds, body: stored, poisoned: new Set(destinationIds) }
   }
+}
+
+const nothingAsked: JsonObject = {}
+
+/** The usual case, in which the call need not be parsed; `null`: it must be. */
+const routeText = (
+  message: Message,
+  text: CallText,
+  destinations: readonly Destination[],
+): Fanned | null => {
+  const destinationIds: number[] = []
+  const withheld: Withheld[] = []
+  const { integrations } = text
+  const call = integrations ? { integrations: valueAt(text, integrations) } : nothingAsked
+  for (const destination of destinations) {
+    const reason = unrouted(destination, message, call)
+    if (reason === null) destinationIds.push(destination.id)
+    else withheld.push({ destinationId: destination.id, reason })
+  }
+  if (destinationIds.length === 0) return { ...nowhere, withheld }
+  const body = renderText(message, text)
+  return body && { destinationIds, body, own: noBodies, poisoned: nobody, withheld }
 }
 
 const route = (

@@ -1,4 +1,5 @@
 // Delivery's SQL for rows that wait because no URL of their destination may be asked.
+import { placeOf } from '../log/log.ts'
 import type { Sql } from '../postgres/sql.ts'
 import type { ChainKey } from './chain-store.ts'
 import type { Partition } from './stage.ts'
@@ -36,11 +37,14 @@ export const holdRows = async (
 
 type Search = {
   readonly rooms: readonly { readonly destinationId: number; readonly room: number }[]
-  readonly partitions: readonly Partition[]
+  readonly partitions: readonly Pick<Partition, 'topic' | 'partition'>[]
   readonly at: Date
 }
 
-/** Makes the oldest held rows of these destinations due, up to their rooms. Index parked_held. */
+/**
+ * Makes the oldest held rows of these destinations due, up to their rooms. Index parked_held, in its order:
+ * nothing here may be a join, for which a planner that expects few rows would read and sort all that are held.
+ */
 export const releaseHeld = async (tx: Sql, { rooms, partitions, at }: Search) => {
   if (rooms.length === 0) return []
   const { rows } = await tx.query<{ destinationId: number; released: number }>(
@@ -49,8 +53,7 @@ export const releaseHeld = async (tx: Sql, { rooms, partitions, at }: Search) =>
        cross join lateral (
          select c.id from parked c
           where c.destination_id = l.destination_id and c.reason = 'breaker_open' and c.next_at > $3
-            and c.lease_owner is null
-            and (c.topic, c.partition) in (select * from unnest($4::text[], $5::int[]))
+            and c.lease_owner is null and c.topic || '/' || c.partition = any($4::text[])
           order by c.next_at limit l.room for update skip locked) p
      ), due as (
        update parked p set next_at = $3 from held where p.id = held.id returning p.destination_id
@@ -60,8 +63,7 @@ export const releaseHeld = async (tx: Sql, { rooms, partitions, at }: Search) =>
       rooms.map(({ destinationId }) => destinationId),
       rooms.map(({ room }) => room),
       at,
-      partitions.map(({ topic }) => topic),
-      partitions.map(({ partition }) => partition),
+      partitions.map(placeOf),
     ],
   )
   return rows

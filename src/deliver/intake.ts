@@ -1,18 +1,16 @@
 // Takes batches from the log: drops duplicates, decides each message's destinations and body, fills the lanes.
-import { hash } from 'node:crypto'
 import type { Message, Outbound } from '../domain/message.ts'
 import { isFixedPoint } from '../domain/payload.ts'
 import type { Verdict } from '../duplicate/duplicates.ts'
 import type { Batch, Codec, Recorded } from '../log/log.ts'
-import { admit } from './admit.ts'
 import { putWork } from './desk.ts'
-import { bufferOf, type Fanned, fanOne, fanOut } from './fan-out.ts'
-import { placeIn } from './order.ts'
-import { countSettled, owePairs, rememberPairs } from './pairs.ts'
-import { bury, settleOne } from './park.ts'
+import { bufferOf, fanOne, fanOut } from './fan-out.ts'
+import { countSettled, rememberPairs } from './pairs.ts'
 import { persist } from './persist.ts'
-import type { Delivery, Partition, Stage } from './stage.ts'
-import { openWithheldTally } from './withheld.ts'
+import { place } from './place.ts'
+import type { Partition, Stage } from './stage.ts'
+import { openTaken, type Unowed } from './taken.ts'
+import { openWithheldTally, type WithheldTally } from './withheld.ts'
 
 /** Pending is the brake: it resolves when the whole batch has its place in the lanes or is parked. */
 export const takeBatch = async (
@@ -58,29 +56,26 @@ const takeCalls = async (
   const messages = await decodeAll(stage.deps.codecs.call, { entries, breath })
   const verdict = await judge(stage, partition, { entries, messages })
   if (verdict === 'over') return false
+  const taken = openTaken(partition)
   // Recorded while its messages are taken: it must be before the position may pass them.
-  const saved = verdict ? save(stage, partition, verdict) : true
-  let duplicate = 0
+  const saved = verdict ? save(stage, partition, verdict).then(taken.saved) : taken.saved(true)
+  // Of the first ones nothing is sent before: until then a crash repeats all of it, however long that takes.
+  if (!partition.isRecording && !(await saved)) return false
+  partition.isRecording = true
   const withheld = openWithheldTally()
   for (const [at, message] of messages.entries()) {
     const entry = entries[at] as Recorded
-    const offset = Number(entry.offset)
-    if (partition.tracker.isSettled(offset)) partition.already.delete(offset)
-    else if (verdict?.duplicate[at]) duplicate += 1
-    else {
-      const fanned = fanOut(stage, message)
-      if (fanned.withheld.length > 0) withheld.add(message, fanned)
-      const isTaken = fanned.destinationIds.length > 0
-      if (isTaken && !(await place(stage, partition, { entry, record: message, ...fanned })))
-        return false
-    }
-    partition.tracker.see(offset + 1)
+    const call = { entry, message, withheld, isDuplicate: verdict?.duplicate[at] ?? false }
+    // Waiting where there is nothing to wait for would cost a turn of the queue for each call.
+    const taking = takeCall(stage, partition, call)
+    const unowed = taking instanceof Promise ? await taking : taking
+    if (!unowed) return false
+    taken.see(Number(entry.offset) + 1, unowed)
     if (partition.topic === 'calls.import') await pace(stage, at)
-    await breath()
+    const pause = breath()
+    if (pause !== undefined) await pause
   }
   if (!(await saved)) return false
-  countSettled(partition, 'duplicate', duplicate)
-  countSettled(partition, 'filtered', withheld.settled())
   withheld.count(stage.deps.pipeline)
   stage.deps.logger.debug(
     {
@@ -88,13 +83,41 @@ const takeCalls = async (
       partition: partition.partition,
       next,
       calls: messages.length,
-      duplicate,
+      duplicate: taken.duplicate(),
       filtered: withheld.pairs(),
     },
     'batch.routed',
   )
   return true
 }
+
+type Call = {
+  readonly entry: Recorded
+  readonly message: Message
+  readonly withheld: WithheldTally
+  readonly isDuplicate: boolean
+}
+
+/** What it owes nobody; `null`: the partition is gone. */
+const takeCall = (
+  stage: Stage,
+  partition: Partition,
+  { entry, message, withheld, isDuplicate }: Call,
+): Unowed | null | Promise<Unowed | null> => {
+  const offset = Number(entry.offset)
+  if (partition.tracker.isSettled(offset)) {
+    partition.already.delete(offset)
+    return owed
+  }
+  if (isDuplicate) return { duplicate: 1, filtered: 0 }
+  const fanned = fanOut(stage, message)
+  if (fanned.withheld.length > 0) withheld.add(message, fanned)
+  if (fanned.destinationIds.length === 0) return { duplicate: 0, filtered: fanned.withheld.length }
+  const placed = place(stage, partition, { entry, record: message, fanned })
+  return placed === true ? owed : placed.then((isPlaced) => (isPlaced ? owed : null))
+}
+
+const owed: Unowed = { duplicate: 0, filtered: 0 }
 
 type Judging = { readonly entries: readonly Recorded[]; readonly messages: readonly Message[] }
 
@@ -144,7 +167,7 @@ const takeOutbound = async (
         const body = bufferOf(record.body)
         // A receiver that parses and serialises again must come to the bytes that were signed.
         const fanned = fanOne(record.destinationId, body, !isFixedPoint(body))
-        if (!(await place(stage, partition, { entry, record, ...fanned }))) return false
+        if (!(await place(stage, partition, { entry, record, fanned }))) return false
       }
     }
     partition.tracker.see(offset + 1)
@@ -166,38 +189,6 @@ const isRelayedTwice = (partition: Partition, record: Outbound, offset: number):
   if (mark && record.seq <= mark.seq) return true
   partition.marks.set(record.shard, { seq: record.seq, offset })
   return false
-}
-
-type Placed = Fanned & { readonly entry: Recorded; readonly record: Message | Outbound }
-
-/** Finds room for one message in the lane of each destination that still lacks it. */
-const place = async (stage: Stage, partition: Partition, placed: Placed): Promise<boolean> => {
-  const { entry, record, own, poisoned } = placed
-  const offset = Number(entry.offset)
-  const open = partition.tracker.open(offset, placed.destinationIds)
-  if (!open) return true
-  owePairs(partition, open.left.length + placed.withheld.length)
-  if (placed.withheld.length > 0) partition.withheld.set(offset, placed.withheld.length)
-  const already = partition.already.get(offset)
-  partition.already.delete(offset)
-  const hashed = hash('sha1', entry.key, 'hex').slice(0, 16)
-  for (const destinationId of [...open.left]) {
-    if (already?.has(destinationId)) {
-      settleOne(partition, open, { destinationId, outcome: 'parked' })
-      continue
-    }
-    const chain = placeIn(stage, partition, { destinationId, hash: hashed, offset })
-    const { messageId, type, receivedAt } = record
-    const body = own.get(destinationId) ?? placed.body
-    const delivery: Delivery = { chain, open, row: null, offset, messageId, type, body, receivedAt }
-    if (poisoned.has(destinationId)) {
-      bury(stage, delivery, { reason: 'internal', status: null, attempts: 0, firstTryAt: null })
-      continue
-    }
-    const admitted = admit(stage, delivery)
-    if (admitted !== true && !(await admitted)) return false
-  }
-  return true
 }
 
 const decodeSlice = 128

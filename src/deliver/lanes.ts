@@ -142,6 +142,7 @@ const shareOf = ({ limits }: Stage, lane: Lane, share: number): number =>
 
 const begin = (stage: Stage, delivery: Delivery): void => {
   tally(stage, delivery, 1)
+  delivery.chain.lane.begun += 1
   delivery.chain.busy = true
 }
 

@@ -14,6 +14,8 @@ export const deliverLimits = {
   laneMax: 1_000,
   /** How long a lane may be full before its overflow is parked. */
   fullMs: 100,
+  /** A full lane that would take longer than this for what it has is slow: its overflow is parked too. */
+  slowMs: 2_000,
   /** Requests at a time to one URL, where its operator set nothing. */
   urlConcurrencyMax: 20,
   /** Rounds in flight of one destination, whatever its URLs bear, and in all. */

@@ -39,6 +39,8 @@ export type Standing = {
   readonly urls: Readonly<Record<UrlStanding, number>>
   /** Requests at a time that URLs on their way back bear, added up. */
   readonly rampLimit: number
+  /** Destinations with something in memory. */
+  readonly lanes: number
   readonly partitions: readonly {
     readonly name: string
     readonly uncommitted: number

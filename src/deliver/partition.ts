@@ -46,8 +46,11 @@ const gainOnce = async (stage: Stage, lease: Lease): Promise<Reader> => {
     duplicates: topic === 'outbound' ? null : await openDuplicatesOf(stage, lease),
     parked: new Map(),
     spilled: new Set(),
+    isRecording: topic === 'outbound',
     written: -1,
+    watermark: from,
     committed: lease.committed,
+    telling: null,
     lost: false,
     rounds: 0,
   }

@@ -1,6 +1,5 @@
 // Writes every changed position in one statement, four times a second, and tells the log the watermark.
 import { placeOf } from '../log/log.ts'
-import type { PositionKey } from '../postgres/position.ts'
 import { movePositions } from '../postgres/position.ts'
 import { abandon } from './lanes.ts'
 import { tallyPairs } from './pairs.ts'
@@ -32,24 +31,33 @@ export const writePositions = async (stage: Stage): Promise<void> => {
   if (moves.length === 0) return
   stage.meter.positionBytes = Math.max(...moves.map(({ state }) => state.length))
   const moved = await movePositions(stage.deps.pool, moves)
-  await tellLog(stage, moving, moved)
+  const ours = new Set(moved.map(placeOf))
+  for (const { partition, version, next } of moving)
+    if (ours.has(placeOf(partition))) {
+      partition.written = version
+      partition.watermark = next
+      if (partition.committed !== next) partition.telling ??= tellLog(stage, partition)
+    } else lose(stage, partition)
 }
 
-const tellLog = async (
-  stage: Stage,
-  moving: readonly Moving[],
-  moved: readonly PositionKey[],
-): Promise<void> => {
-  const ours = new Set(moved.map(placeOf))
-  for (const { partition, version, next } of moving) {
-    if (!ours.has(placeOf(partition))) {
-      lose(stage, partition)
-      continue
+/** Positions do not wait for it: while the log is away they are what keeps a crash from repeating much. */
+const tellLog = async (stage: Stage, partition: Partition): Promise<void> => {
+  try {
+    while (partition.committed !== partition.watermark && !partition.lost) {
+      const next = partition.watermark
+      if ((await partition.lease.commit(next)) === 'lost') return
+      partition.committed = next
     }
-    partition.written = version
-    if (partition.committed === next || partition.lost) continue
-    if ((await partition.lease.commit(next)) === 'committed') partition.committed = next
+  } catch (error) {
+    stage.deps.logger.error({ err: error }, 'commit.failed')
+  } finally {
+    partition.telling = null
   }
+}
+
+/** Until the log knows what the positions say. */
+export const logTold = async (stage: Stage): Promise<void> => {
+  await Promise.all([...stage.partitions.values()].map(({ telling }) => telling))
 }
 
 /** Somebody else gained the partition: its epoch moved on. */

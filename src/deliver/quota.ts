@@ -66,9 +66,9 @@ export const quotaOf = (stage: Stage, destinationId: number): QuotaState => {
 const resumeShare = 0.5
 
 const tell = (stage: Stage, change: QuotaChange): void => {
-  const { logger, onQuota } = stage.deps
+  const { logger, alerts } = stage.deps
   logger.warn(change, 'quota.changed')
-  onQuota?.(change)
+  alerts?.quotaChanged(change)
 }
 
 /** The bytes to store with a row, or `null` where the log keeps them. */

@@ -1,4 +1,5 @@
 // What the stage works on: partitions held, lanes by destination, chains, and single deliveries.
+import type { EventLoopUtilization } from 'node:perf_hooks'
 import type { Logger } from 'pino'
 import type { Live } from '../domain/configuration.ts'
 import type { Message, Outbound } from '../domain/message.ts'
@@ -16,7 +17,7 @@ import type { DeliverLimits } from './limits.ts'
 import type { Meter } from './meter.ts'
 import type { Pairs } from './pairs.ts'
 import type { Queue } from './queue.ts'
-import type { Quota, QuotaChange } from './quota.ts'
+import type { Quota } from './quota.ts'
 import type { Signal } from './signal.ts'
 import type { UrlEvent } from './url-change.ts'
 import type { Target, Urls } from './urls.ts'
@@ -44,8 +45,6 @@ export type DeliverDeps = {
   readonly onOrderSuspended?: (destinationId: number) => void
   /** Where calls that a destination does not get are counted; absent: nowhere. */
   readonly pipeline?: Pipeline
-  /** Told when a destination's quota of parked rows begins or ends to hold. */
-  readonly onQuota?: (change: QuotaChange) => void
 }
 
 /** The outcomes a (message, destination) pair can have, counted since ever in each position, in its order. */
@@ -86,9 +85,13 @@ export type Partition = {
   readonly parked: Map<number, number>
   /** Destinations with too many parked chains to tell apart: everything of theirs is parked. */
   readonly spilled: Set<number>
-  /** The tracker's version in the last position written, and what the log was told. */
+  /** Duplicates of what was read have been recorded once: from then on that is as fast as Postgres commits. */
+  isRecording: boolean
+  /** The tracker's version in the last position written, its watermark, and what the log was told. */
   written: number
+  watermark: bigint
   committed: bigint | null
+  telling: Promise<void> | null
   lost: boolean
   rounds: number
 }
@@ -117,8 +120,20 @@ export type Lane = {
   askAt: number
   inTurn: boolean
   deliveredAt: number
-  /** Since when it has had no room, until half of it is free again. */
-  fullSince: number | null
+  /** Rounds begun since ever. */
+  begun: number
+  /** While it has no room, until half of it is free again. */
+  full: Full | null
+}
+
+export type Full = {
+  /** Real time. */
+  readonly since: number
+  /** When its pace was looked at last, what had begun and how busy this process was by then, and what that came to. */
+  lookedAt: number
+  begun: number
+  loop: EventLoopUtilization
+  isSlow: boolean
 }
 
 /** One visitor's messages to one destination: sent one after the other. */

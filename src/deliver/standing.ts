@@ -12,13 +12,15 @@ export const readStanding = (stage: Stage): Standing => {
     urls[health.state === 'ok' ? health.breaker : health.state] += 1
     if (health.state === 'ok' && health.breaker === 'ramp') rampLimit += Math.floor(health.limit)
   }
+  // Taking a batch ends with a commit: while there is none, each partition waits with what it has read.
+  const away = stage.desk.failingSince === null ? null : 'postgres'
   const held = [...stage.partitions.values()].filter(({ lost }) => !lost)
   const partitions = held.map(({ topic, partition, tracker, paused }) => ({
     name: `${topic}/${partition}`,
     uncommitted: tracker.span(),
-    paused,
+    paused: paused ?? away,
   }))
-  return { urls, rampLimit, partitions }
+  return { urls, rampLimit, lanes: stage.lanes.size, partitions }
 }
 
 export type LagSeen = { above: number; all: number }

@@ -226,14 +226,3 @@ export const giveBack = async (tx: Sql, ids: readonly bigint[], owner: string): 
     [ids, owner],
   )
 }
-
-/** Of these rows the ones that exist no longer: a commit whose answer was lost had ended them. */
-export const findAbsent = async (tx: Sql, ids: readonly bigint[]): Promise<ReadonlySet<bigint>> => {
-  if (ids.length === 0) return new Set()
-  const { rows } = await tx.query<{ id: bigint }>(
-    `select i.id from unnest($1::bigint[]) as i(id)
-      where not exists (select from parked p where p.id = i.id)`,
-    [ids],
-  )
-  return new Set(rows.map(({ id }) => id))
-}

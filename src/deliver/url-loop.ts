@@ -1,6 +1,7 @@
 // Shares the states of URLs between processes and restarts, and looks whether held certificates are good now.
 import { adopt, heal } from '../domain/url-answer.ts'
 import { urlHealthLimits } from '../domain/url-health.ts'
+import { forgetIdle } from './idle.ts'
 import { pump } from './lanes.ts'
 import { startRound } from './round.ts'
 import type { Stage } from './stage.ts'
@@ -13,7 +14,7 @@ import {
   type UrlKey,
   type UrlRow,
 } from './url-store.ts'
-import { entryOf, findUrl, sweepUrls, type UrlEntry } from './urls.ts'
+import { entryOf, findUrl, type UrlEntry } from './urls.ts'
 
 /** Before anything is posted: what was held before stays held. */
 export const urlsReady = (stage: Stage): Promise<void> => {
@@ -36,7 +37,7 @@ export const tendUrls = async (stage: Stage): Promise<void> => {
 }
 
 const shareUrls = async (stage: Stage): Promise<void> => {
-  sweepUrls(stage, stage.deps.clock().getTime())
+  forgetIdle(stage, stage.deps.clock().getTime())
   await save(stage)
   const rows = await readUrls(stage.deps.pool)
   const told = new Set<UrlEntry>()

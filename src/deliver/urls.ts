@@ -30,7 +30,7 @@ export type Urls = {
   readonly entries: Map<string, UrlEntry>
   /** Resolves once the states that outlived the last process are known. */
   ready: Promise<void> | null
-  /** When idle entries were looked for last. */
+  /** When it was last looked for what nobody needs any more. */
   sweptAt: number
 }
 
@@ -162,22 +162,3 @@ export const limitOf = ({ target }: Lane): number =>
     (sum, { health }) => sum + (isWell(health) ? Math.floor(health.limit) : 0),
     0,
   ) ?? 1
-
-const idleMs = 3_600_000
-
-/** Forgets URLs that are no longer configured, or well and unused for an hour. */
-export const sweepUrls = (stage: Stage, now: number): void => {
-  const { urls, lanes, deps } = stage
-  if (Math.abs(now - urls.sweptAt) < idleMs / 60) return
-  urls.sweptAt = now
-  const { destinations } = deps.live.now()
-  for (const [key, { destinationId, url, health, usedAt, isUnsaved }] of urls.entries) {
-    if (health.inFlight > 0 || isUnsaved) continue
-    const isKept = destinations.get(destinationId)?.webhooks.some((one) => one.url === url)
-    const isIdle = now - usedAt > idleMs && isWell(health) && health.breaker === 'closed'
-    if (isKept && !isIdle) continue
-    urls.entries.delete(key)
-    const lane = lanes.get(destinationId)
-    if (lane) lane.target = null
-  }
-}

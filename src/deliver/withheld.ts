@@ -11,20 +11,17 @@ type Counted = Withheld & {
 
 export type WithheldTally = {
   add(message: Pick<Message, 'sourceId' | 'type'>, fanned: Fanned): void
-  /** Pairs of call and destination, in all, and of those calls that go to no destination at all. */
+  /** Pairs of call and destination. */
   pairs(): number
-  settled(): number
   count(pipeline: Pipeline | undefined): void
 }
 
 export const openWithheldTally = (): WithheldTally => {
   const counts = new Map<string, Counted>()
   let pairs = 0
-  let settled = 0
   return {
-    add: ({ sourceId, type }, { withheld, destinationIds }) => {
+    add: ({ sourceId, type }, { withheld }) => {
       pairs += withheld.length
-      if (destinationIds.length === 0) settled += withheld.length
       for (const { destinationId, reason } of withheld) {
         const key = `${sourceId} ${destinationId} ${type} ${reason}`
         const counted = counts.get(key)
@@ -33,7 +30,6 @@ export const openWithheldTally = (): WithheldTally => {
       }
     },
     pairs: () => pairs,
-    settled: () => settled,
     count: (pipeline) => {
       for (const { amount, ...counted } of counts.values())
         pipeline?.count({ ...counted, step: 'filtered' }, amount)

@@ -2,9 +2,12 @@
 import { isObject, type Json, type JsonObject, type Message } from './message.ts'
 
 /** The integer version of the payload format; every type but delete carries it. */
-const payloadVersion = 1
+export const payloadVersion = 1
 
-type Routed = Pick<Message, 'type' | 'userId' | 'previousId' | 'groupId' | 'event' | 'timestamp'>
+export type Routed = Pick<
+  Message,
+  'type' | 'userId' | 'previousId' | 'groupId' | 'event' | 'timestamp'
+>
 
 /** `call` is the message's stored body, parsed. Key order follows the tables. */
 export const payloadOf = (message: Routed, call: JsonObject): JsonObject => {

@@ -14,6 +14,9 @@ afterAll(async () => {
   await proxy.close()
 })
 
+/** Thousands of requests, and as many rows that come and go, on a machine that does much else. */
+const patienceMs = 180_000
+
 const scene = async () => {
   const hook = await receiver()
   const rig = open(aLive({ destinations: [aDestination({ webhooks: to(hook.url) })] }), {
@@ -29,10 +32,14 @@ const scene = async () => {
    * slow machine settles what it claimed: leases would always be over before that.
    */
   const untilTimePasses = (holds: () => boolean | Promise<boolean>, what: string) =>
-    until(async () => {
-      rig.setNow(rig.now() + 200)
-      return holds()
-    }, what)
+    until(
+      async () => {
+        rig.setNow(rig.now() + 200)
+        return holds()
+      },
+      what,
+      patienceMs,
+    )
   const settleAll = async () => {
     await untilTimePasses(async () => (await rowsOf('parked')).length === 0, 'nothing is parked')
     await drained(rig)
@@ -79,39 +86,6 @@ test('while Postgres is away intake stops within its bounds, and afterwards noth
   expect(await rowsOf('dead')).toEqual([])
   const ledger = await balances()
   expect(ledger).toMatchObject({ consumed: BigInt(total), delivered: BigInt(total) })
-})
-
-test('a commit whose answer is lost is neither done twice nor forgotten', async () => {
-  const { hook, rig, many, settleAll, balances } = await scene()
-  let failing = true
-  // Not so many that its URL counts as broken.
-  hook.reply(({ json }) =>
-    failing && Number(String(json['userId']).slice(1)) % 2 === 0 ? 503 : 200,
-  )
-  rig.start()
-  let commits = 0
-  let lost = 0
-  proxy.loseCommits(() => {
-    commits += 1
-    if (commits % 3 !== 0) return false
-    lost += 1
-    return true
-  })
-  // A few visitors with several messages each: what is parked stands before what follows.
-  await rig.append(Array.from({ length: 60 }, (_, at) => rig.aCall({ userId: `u${at % 12}` })))
-  await drained(rig)
-  await until(async () => (await rowsOf('parked')).length === 30, 'half of them are parked')
-  failing = false
-  await settleAll()
-  proxy.loseCommits(() => false)
-  expect(lost).toBeGreaterThan(3)
-  // Their chains are free again.
-  const before = hook.requests.length
-  await rig.append(many(0, 12))
-  await settleAll()
-  expect(hook.requests.length).toBe(before + 12)
-  const ledger = await balances()
-  expect(ledger.delivered - 12n).toBe(60n)
 })
 
 test('with Postgres cut off again and again under load nothing is lost', async () => {

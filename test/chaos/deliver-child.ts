@@ -1,17 +1,24 @@
-// The deliver stage as a process of its own that dies at the point it is told to: forked by line.ts, never by hand.
+// The deliver stage as a process of its own that dies at the point it is told to: forked by life.ts, never by hand.
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { startDeliver } from '../../src/deliver/deliver.ts'
+import { openMeter } from '../../src/deliver/meter.ts'
 import { undiciPost } from '../../src/http/undici-post.ts'
 import { openCodecs } from '../../src/log/avro.ts'
+import { kafkaSource } from '../../src/log/kafka.ts'
+import type { Lease, Source } from '../../src/log/log.ts'
 import { postgresSource } from '../../src/log/postgres.ts'
 import { openPool } from '../../src/postgres/pool.ts'
-import type { Pool } from '../../src/postgres/sql.ts'
-import { aDestination, aLive, to } from '../support/configuration.ts'
-import type { ChildStart, Failpoint } from './failpoint.ts'
+import type { Connection, Pool } from '../../src/postgres/sql.ts'
+import { aDestination, aLive, aSource, to } from '../support/configuration.ts'
+import type { ChildStart, Failpoint, News } from './failpoint.ts'
 
-const start = JSON.parse(process.argv[2] ?? '') as ChildStart
-const { databaseUrl, urls, fail, clock } = start
+// A parent that is gone cannot stop it any more.
+process.on('disconnect', () => process.exit(1))
+const [start] = (await once(process, 'message')) as [ChildStart]
+const { databaseUrl, targets, fail, clock } = start
+const tell = (news: News) => void process.send?.(news)
 
 let left = fail?.times ?? 0
 const pass = (point: Failpoint): void => {
@@ -20,42 +27,83 @@ const pass = (point: Failpoint): void => {
   if (left === 0) process.kill(process.pid, 'SIGKILL')
 }
 
+const logger = pino({ level: 'warn' }, pino.destination(2))
 const pool = openPool({ url: databaseUrl, connectionsMax: 8, name: 'chaos' })
 const isPosition = (text: string) => /update position|into position/.test(text)
 const mortal: Pool = {
   ...pool,
   query: async (text, values) => {
-    if (isPosition(text)) pass('before a position')
+    if (!isPosition(text)) return (await pool.query(text, values)) as never
+    pass('before a position')
+    const began = performance.now()
     const result = await pool.query(text, values)
-    if (isPosition(text)) pass('after a position')
+    tell({ type: 'position', tookMs: performance.now() - began })
+    pass('after a position')
     return result as never
   },
   transaction: async (work, options) => {
+    const did = { claim: false, settle: false }
     const result = await pool.transaction(async (tx) => {
-      const done = await work(tx)
+      const done = await work(watched(tx, did))
       pass('before a commit')
+      if (did.settle) pass('before a delivered row is gone')
       return done
     }, options)
     pass('after a commit')
+    if (did.claim) pass('after a claim')
     return result
   },
 }
 
-const logger = pino({ level: 'warn' }, pino.destination(2))
-const post = undiciPost({ addresses: { allowPrivate: true, allowed: [] } })
-const source = postgresSource({
-  pool,
-  logger,
-  limits: { beatMs: 200, deadAfterMs: 1_000 },
+const watched = (tx: Connection, did: { claim: boolean; settle: boolean }): Connection => ({
+  ...tx,
+  query: async (text, values) => {
+    const result = await tx.query(text, values)
+    if (result.rows.length > 0) {
+      did.claim ||= text.includes('set lease_owner = $8')
+      did.settle ||= text.startsWith('delete from parked')
+    }
+    return result as never
+  },
 })
-const destinations = urls.map((url, at) =>
-  aDestination({ id: at + 1, name: `D${at + 1}`, webhooks: to(url) }),
+
+const sourceOf = (): Source => {
+  const { log } = start
+  if (log.type === 'postgres')
+    return postgresSource({ pool, logger, limits: { beatMs: 200, deadAfterMs: 1_000 } })
+  return kafkaSource({ ...log, logger, timing: { sessionMs: 6_000, heartbeatMs: 500 } })
+}
+
+const telling = (source: Source): Source => ({
+  ...source,
+  join: (group, gained) =>
+    source.join(group, (lease: Lease) => {
+      lease.lost.addEventListener('abort', () => tell({ type: 'lost' }), { once: true })
+      return gained(lease)
+    }),
+})
+
+const sourceIds = [...new Set(targets.map(({ sourceId }) => sourceId))]
+const destinations = targets.map(({ url, sourceId }, at) =>
+  aDestination({
+    id: at + 1,
+    name: `D${at + 1}`,
+    sourceIds: new Set([sourceId]),
+    webhooks: to(url),
+  }),
 )
+const post = undiciPost({
+  addresses: { allowPrivate: true, allowed: [] },
+  // Each destination may have a host of its own, and all of them are here.
+  resolve: async () => [{ address: '127.0.0.1', family: 4 }],
+})
+const source = telling(sourceOf())
+const meter = openMeter()
 const deliver = startDeliver({
   source,
   codecs: await openCodecs({}),
   pool: mortal,
-  live: aLive({ destinations }),
+  live: aLive({ destinations, sources: sourceIds.map((id) => aSource({ id, name: `s${id}` })) }),
   clock: () => new Date(clock.from + Math.floor((Date.now() - clock.from) * clock.speed)),
   post: async (request) => {
     pass('before the request')
@@ -64,12 +112,19 @@ const deliver = startDeliver({
     return result
   },
   logger,
+  meter,
+  limits: start.limits,
 })
-// A parent that is gone cannot stop it any more.
-process.on('disconnect', () => process.exit(1))
+const standing = setInterval(() => {
+  const paused: Record<string, number> = {}
+  for (const partition of meter.standing?.().partitions ?? [])
+    if (partition.paused) paused[partition.paused] = (paused[partition.paused] ?? 0) + 1
+  tell({ type: 'standing', paused, rss: process.memoryUsage.rss() })
+}, 100)
 process.on('SIGTERM', () => void deliver.stop())
-process.send?.('started')
+tell({ type: 'started' })
 await deliver.done
+clearInterval(standing)
 await source.close()
 await post.close()
 await Promise.race([pool.close(), sleep(2_000)])

@@ -1,6 +1,7 @@
-// Where a deliver process of the kills may die, and what it is started with.
+// Where a deliver process of the kills may die, what it is started with, and what it tells its parent.
+import type { DeliverLimits } from '../../src/deliver/limits.ts'
 
-/** Rows 1 to 5 of the failure table; 6 is the same points with claimed rows, 7 several processes. */
+/** Rows 1 to 6 of the failure table; row 7 is another process that takes partitions meanwhile. */
 export const failpoints = [
   'before the request',
   'after the answer',
@@ -8,16 +9,39 @@ export const failpoints = [
   'after a commit',
   'before a position',
   'after a position',
+  'after a claim',
+  'before a delivered row is gone',
 ] as const
 
 export type Failpoint = (typeof failpoints)[number]
 
+export type LogChoice =
+  | { readonly type: 'postgres' }
+  | { readonly type: 'kafka'; readonly brokers: readonly string[]; readonly prefix: string }
+
+/** A destination of its own for each, numbered from 1. */
+export type Target = { readonly url: string; readonly sourceId: number }
+
 export type ChildStart = {
   readonly databaseUrl: string
-  /** Those of destinations 1, 2 and so on. */
-  readonly urls: readonly string[]
+  readonly log: LogChoice
+  readonly targets: readonly Target[]
   /** Dies when it comes there for the so-manieth time. */
   readonly fail: { readonly at: Failpoint; readonly times: number } | null
   /** Its clock began at this real time and runs so much faster. */
   readonly clock: { readonly from: number; readonly speed: number }
+  readonly limits: Partial<DeliverLimits>
 }
+
+export type News =
+  | { readonly type: 'started' }
+  /** A position was written: of what had been settled so long ago. */
+  | { readonly type: 'position'; readonly tookMs: number }
+  /** Partitions were taken from it. */
+  | { readonly type: 'lost' }
+  /** Several times a second: why partitions stand still, how many, and the memory it holds, in bytes. */
+  | {
+      readonly type: 'standing'
+      readonly paused: Readonly<Record<string, number>>
+      readonly rss: number
+    }

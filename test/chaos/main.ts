@@ -11,11 +11,16 @@ if ((part !== undefined && part !== 'deliver') || more.length > 0) {
   process.stderr.write('usage: npm run chaos -- [deliver] [--seed N] [--runs N]\n')
   process.exit(2)
 }
-const runs = values.runs ?? (part === 'deliver' ? '200' : '12')
+const isLong = part === 'deliver'
 const seed = values.seed ?? String(Date.now() % 1_000_000)
-process.stdout.write(`chaos: ${runs} kills, seed ${seed}\n`)
+process.stdout.write(`chaos: the ${isLong ? 'long' : 'short'} form, seed ${seed}\n`)
 const run = spawn('vitest', ['run', '--project', 'chaos'], {
   stdio: 'inherit',
-  env: { ...process.env, CHAOS_RUNS: runs, CHAOS_SEED: seed },
+  env: {
+    ...process.env,
+    CHAOS_FORM: isLong ? 'long' : 'short',
+    CHAOS_SEED: seed,
+    ...(values.runs === undefined ? {} : { CHAOS_RUNS: values.runs }),
+  },
 })
 run.on('exit', (code) => process.exit(code ?? 1))

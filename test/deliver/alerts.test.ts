@@ -23,6 +23,11 @@ test('a level of failure is reached once on the way up, and recovery is told onc
   expect(failing.note(2, 'http://a.test', true)).toBeNull()
 })
 
+const unanswered = {
+  ...{ status: null, durationMs: 1, head: '', reused: false },
+  phases: { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null, totalMs: 1 },
+}
+
 describe('alerts', async () => {
   const { open, receiver, database, drained, lines } = await useRig()
   const posts: ReturnType<typeof undiciPost>[] = []
@@ -116,6 +121,41 @@ describe('alerts', async () => {
     const told = operator.requests.filter(({ json }) => json['type'] !== 'dead_letter')
     expect(typesOf(told)).toEqual(['destination.failing', 'destination.recovered'])
     expect(told[0]?.json).toMatchObject({ url: target.url, status: 400, reason: 'status_400' })
+  })
+
+  test('what this machine could not send says nothing of a URL', async () => {
+    const { operator, target, alertsOf } = await setUp()
+    const alerts = alertsOf()
+    const failed = (reason: string) => {
+      const answer = { type: 'temporary' as const, reason, status: null, retryAfterMs: null }
+      alerts.answered(1, target.url, { ...unanswered, answer })
+    }
+    for (let n = 0; n < 20; n += 1) failed('local_resources')
+    for (let n = 0; n < 5; n += 1) failed('timeout')
+    await until(() => operator.requests.length === 1)
+    expect(operator.requests[0]?.json).toMatchObject({ failurePercent: 100, reason: 'timeout' })
+  })
+
+  test('a quota of parked rows is told when it begins, when it brakes and when it is over', async () => {
+    const { operator, target, line, alertsOf } = await setUp()
+    const quotas = { parkedRowsMax: 10, parkedRowsHardMax: 30, quotaEveryMs: 10 }
+    line.start(quotas, 5_000, { alerts: alertsOf() })
+    const told = () => typesOf(operator.requests).filter((type) => String(type).startsWith('quota'))
+    target.reply(() => 503)
+    await line.append(Array.from({ length: 15 }, (_, n) => line.aCall({ userId: `${n}` })))
+    await until(() => told().length === 1, 'the quota begins')
+    await line.append(Array.from({ length: 45 }, (_, n) => line.aCall({ userId: `${15 + n}` })))
+    await until(() => told().length === 2, 'the quota brakes')
+    target.reply(() => 200)
+    await until(() => {
+      line.setNow(line.now() + 1_000)
+      return told().includes('quota.free')
+    }, 'the quota ends')
+    expect(told().slice(0, 2)).toEqual(['quota.spilling', 'quota.braked'])
+    const first = operator.requests.find(({ json }) => json['type'] === 'quota.spilling')
+    expect(first?.json).toMatchObject({ destinationId: 1, destination: 'Webhooks', workspaceId: 1 })
+    expect(first?.json['parkedRows']).toBeGreaterThanOrEqual(10)
+    expect(operator.badSignatures).toEqual([])
   })
 
   test('a refused alert is tried again a few times and then given up', async () => {

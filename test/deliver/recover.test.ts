@@ -121,6 +121,48 @@ describe('recovering dead messages', async () => {
     expect(await found(first)).toMatchObject({ recovered: 4, diedAgain: 4, delivered: 0 })
   })
 
+  test('what died again stays counted when the dead are forgotten', async () => {
+    const { target, line, recoverFrom, die } = await setUp({
+      houseEveryMs: 20,
+      deadKeepMs: 10 * minute,
+    })
+    line.start()
+    await die(12)
+    line.setNow(line.now() + minute)
+    const id = await recoverFrom()
+    await finished(id)
+    expect(await found(id)).toMatchObject({ recovered: 12, diedAgain: 12, delivered: 0 })
+    line.setNow(line.now() + 11 * minute)
+    await until(async () => (await rowsOf('dead')).length === 0, 'the dead are forgotten')
+    expect(await found(id)).toMatchObject({
+      recovered: 12,
+      diedAgain: 12,
+      delivered: 0,
+      waiting: 0,
+    })
+    expect(target.requests).toHaveLength(12)
+  })
+
+  test('what is on its way again is not forgotten with the dead', async () => {
+    const { target, line, recoverFrom, die } = await setUp({
+      houseEveryMs: 20,
+      deadKeepMs: 10 * minute,
+    })
+    line.start()
+    await die(6)
+    const witness = await rowsOf('dead')
+    line.setNow(line.now() + minute)
+    // Not enough in a row to have its URL left alone.
+    target.reply(({ json }) => ((idsOf([{ json }])[0] as number) % 2 === 0 ? 503 : 200))
+    const id = await recoverFrom()
+    await until(async () => (await found(id)).delivered === 3, 'half of them are delivered')
+    target.reply(() => 400)
+    line.setNow(line.now() + 11 * minute)
+    await finished(id)
+    expect(witness).toHaveLength(6)
+    expect(await found(id)).toMatchObject({ recovered: 6, diedAgain: 3, delivered: 3, waiting: 0 })
+  })
+
   test('a recovered message has a window of its own', async () => {
     const { target, line, recoverFrom, die } = await setUp()
     line.start()
@@ -215,7 +257,12 @@ describe('recovering dead messages', async () => {
     }
     line.setNow(line.now() + 31_000)
     line.start()
-    await finished(id)
+    // A request that a busy machine gave up on is tried again when its time has come.
+    await until(async () => {
+      line.setNow(line.now() + 100)
+      const { state, waiting } = await found(id)
+      return state === 'finished' && waiting === 0
+    }, 'the recovery has finished and nothing of it waits')
     expect(await found(id)).toMatchObject({ matched: 40, recovered: 40, delivered: 40 })
     expect(new Set(idsOf(target.requests)).size).toBe(dead.length)
   })

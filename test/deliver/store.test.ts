@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest'
 import { chainOfKey, searchAttempts } from '../../src/deliver/attempt-store.ts'
-import { claimDue } from '../../src/deliver/chain-store.ts'
+import { claimDue, demoteFollowers, releaseHeads } from '../../src/deliver/chain-store.ts'
+import { releaseHeld } from '../../src/deliver/hold-store.ts'
 import { bodySpan, dropSpan, listSpans, spanOf } from '../../src/deliver/spans.ts'
 import { deleteDelivered, insertParked, type ParkRow } from '../../src/deliver/store.ts'
 import { logKey } from '../../src/domain/message.ts'
 import { snapshotAge } from '../../src/postgres/horizon.ts'
+import type { Sql } from '../../src/postgres/sql.ts'
 import { aDestination, aLive, to } from '../support/configuration.ts'
 import { until } from '../support/until.ts'
 import { useRig } from './rig.ts'
@@ -152,6 +154,66 @@ test('a claim waits for nobody: rows that somebody has locked are passed over', 
     const claimed = await claimAll(5, [1], start + 1)
     expect(claimed.map(({ offset }) => Number(offset)).toSorted()).toEqual([1, 2])
   })
+})
+
+/** Rows of `parked` that are looked at. */
+const readsOf = (work: (tx: Sql) => Promise<unknown>): Promise<number> =>
+  pool.transaction(async (tx) => {
+    const before = await countReads(tx)
+    await work(tx)
+    return (await countReads(tx)) - before
+  })
+
+const countReads = async (tx: Sql): Promise<number> => {
+  const { rows } = await tx.query<{ reads: number }>(
+    `select (idx_tup_fetch + seq_tup_read)::int as reads
+       from pg_stat_xact_user_tables where relname = 'parked'`,
+  )
+  return rows[0]?.reads ?? Number.NaN
+}
+
+test('a claim out of a great many rows looks at few, though the planner knows nothing of them', async () => {
+  const partitions = 36
+  const rows = Array.from({ length: 6_000 }, (_, at) =>
+    aRow({
+      offset: at,
+      partition: at % partitions,
+      chain: BigInt(at % (partitions * 25)),
+      reason: 'breaker_open',
+      nextAt: new Date(start + hourMs + at),
+    }),
+  )
+  await insertParked(pool, rows, new Date(start))
+  const places = Array.from({ length: partitions }, (_, partition) => ({
+    topic: 'calls' as const,
+    partition,
+  }))
+  const lanes = [{ destinationId: 1, room: 10 }]
+  const chains = [898n, 899n].map((chain) => ({
+    topic: 'calls' as const,
+    partition: Number(chain) % partitions,
+    destinationId: 1,
+    chain,
+  }))
+  const at = new Date(start + 1_000)
+  const reads = {
+    held: await readsOf((tx) => releaseHeld(tx, { rooms: lanes, partitions: places, at })),
+    due: await readsOf((tx) =>
+      claimDue(tx, {
+        lanes,
+        places: places.map((place) => ({ ...place, destinationId: 1, look: 10 })),
+        owner: 'me',
+        at,
+        until: new Date(start + 30_000),
+      }),
+    ),
+    heads: await readsOf((tx) => releaseHeads(tx, chains, at)),
+    followers: await readsOf((tx) => demoteFollowers(tx, chains)),
+  }
+  expect(reads.held).toBeLessThanOrEqual(40)
+  expect(reads.due).toBeLessThanOrEqual(60)
+  expect(reads.heads).toBeLessThanOrEqual(20)
+  expect(reads.followers).toBeLessThanOrEqual(60)
 })
 
 test('only the owner of a lease that still runs settles a row', async () => {

@@ -115,7 +115,7 @@ const stopped = async (child: ChildProcess, closed: Promise<unknown>): Promise<v
   await closed
 }
 
-const startMs = 90_000
+const startMs = 240_000
 
 /** Whether it takes connections, and is still there then; compiling may come first. */
 const listening = async (child: ChildProcess, port: number): Promise<boolean> => {

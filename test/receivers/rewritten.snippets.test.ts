@@ -56,7 +56,7 @@ const isSkipped = (command: string): boolean => {
 for (const [row, command, args] of writers)
   test.skipIf(isSkipped(command))(`${row} writes again what the page says`, () => {
     const env = { ...process.env, LANG: 'C.UTF-8' }
-    const options = { cwd: folder, env, encoding: 'utf8', timeout: 90_000 } as const
+    const options = { cwd: folder, env, encoding: 'utf8', timeout: 240_000 } as const
     const written = execFileSync(command, [...args, body], options)
     const found = ['slash', 'accent', 'tag', 'none', 'small'].map(
       (key) => new RegExp(`"${key}": ?("[^"]*"|[^,}]+}?)`).exec(written)?.[1],

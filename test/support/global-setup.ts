@@ -17,6 +17,14 @@ declare module 'vitest' {
 
 export const setup = async (project: TestProject): Promise<() => Promise<void>> => {
   const stopKafka = await provideKafka(project)
+  const stopPostgres = await providePostgres(project)
+  return async () => {
+    await stopKafka()
+    await stopPostgres()
+  }
+}
+
+export const providePostgres = async (project: TestProject): Promise<() => Promise<void>> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-test-'))
   const server = await startPostgres({
     dataDir,
@@ -35,7 +43,6 @@ export const setup = async (project: TestProject): Promise<() => Promise<void>> 
   await admin.close()
   project.provide('postgresUrl', server.url)
   return async () => {
-    await stopKafka()
     await server.stop()
     await rm(dataDir, { recursive: true, force: true })
   }

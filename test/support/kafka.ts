@@ -15,6 +15,8 @@ export type Broker = {
   readonly brokers: readonly string[]
   /** Stops it and removes its data. */
   stop(): Promise<void>
+  /** In good order, to be started again. */
+  halt(): Promise<void>
   /** As a power cut. */
   kill(): Promise<void>
   /** Starts it again on the same address and data. */
@@ -58,10 +60,14 @@ const startLocal = async (): Promise<Broker> => {
       await server.end('SIGTERM')
       await rm(folder, { recursive: true, force: true })
     },
+    halt: () => server.end('SIGTERM', haltMs),
     kill: () => server.end('SIGKILL'),
     restart: start,
   }
 }
+
+/** A single node waits for a controller that is itself. */
+const haltMs = 30_000
 
 const clusterId = 'bWlsbHJhY2UtdGVzdHMtMQ'
 
@@ -131,6 +137,9 @@ const startContainer = async (): Promise<Broker> => {
     brokers,
     stop: async () => {
       await container.stop()
+    },
+    halt: async () => {
+      await run('docker', ['stop', container.getId()])
     },
     kill: async () => {
       await run('docker', ['kill', '--signal', 'KILL', container.getId()])

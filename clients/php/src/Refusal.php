@@ -1,0 +1,15 @@
+<?php
+
+/** Why a call, or a write, was not taken. It travels inside this library only: `Analytics` catches every one. */
+
+declare(strict_types=1);
+
+namespace Millrace;
+
+final class Refusal extends \RuntimeException
+{
+    public function __construct(public readonly ErrorCode $errorCode, string $message)
+    {
+        parent::__construct($message);
+    }
+}

@@ -1,0 +1,73 @@
+<?php
+
+/** Tells the host what went wrong, counts what was lost, and logs under debug. It never lets anything out. */
+
+declare(strict_types=1);
+
+namespace Millrace;
+
+final class Reporter
+{
+    private int $dropped = 0;
+    private bool $reporting = false;
+
+    /** @param (callable(string, string): mixed)|null $handler */
+    public function __construct(
+        private readonly mixed $handler = null,
+        public readonly bool $debug = false,
+        private readonly ?object $logger = null,
+    ) {
+    }
+
+    public function report(ErrorCode $code, string $message): void
+    {
+        // A handler that makes a call of its own, which fails as well, must not be called for ever.
+        if ($this->reporting) {
+            return;
+        }
+        $this->reporting = true;
+        try {
+            $this->log('warning', $code->value . ': ' . $message);
+            if (is_callable($this->handler)) {
+                ($this->handler)($code->value, $message);
+            }
+        } catch (\Throwable) {
+            // The host's own handler failed: a page must not fall for it.
+        } finally {
+            $this->reporting = false;
+        }
+    }
+
+    public function drop(int $calls, ErrorCode $code, string $message): void
+    {
+        $this->dropped += $calls;
+        $this->report($code, $message);
+    }
+
+    public function dropped(): int
+    {
+        return $this->dropped;
+    }
+
+    public function debug(string $message): void
+    {
+        if (!$this->debug) {
+            return;
+        }
+        try {
+            $this->log('debug', $message);
+        } catch (\Throwable) {
+            // As above.
+        }
+    }
+
+    private function log(string $level, string $message): void
+    {
+        $log = $this->logger === null ? null : [$this->logger, $level];
+        if (is_callable($log)) {
+            $log('[millrace] ' . $message);
+        } elseif ($this->debug) {
+            error_log('[millrace] ' . $message);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+// Which form of the chaos tests runs, and from which seed: set by main.ts, short when it is vitest alone.
+
+export const seed = Number(process.env['CHAOS_SEED'] ?? Date.now() % 1_000_000)
+
+export const isLong = process.env['CHAOS_FORM'] === 'long'
+
+const longRuns = 200
+
+/** How many kills: as many as were asked for. */
+export const runsOr = (short: number): number =>
+  Number(process.env['CHAOS_RUNS'] ?? (isLong ? longRuns : short))

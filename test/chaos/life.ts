@@ -1,0 +1,125 @@
+// A deliver process of the chaos tests, from its start to whatever end it comes to.
+import { type ChildProcess, fork } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ChildStart, News } from './failpoint.ts'
+import type { Blow } from './seen.ts'
+
+export type Life = {
+  readonly done: Promise<void>
+  readonly seen: Told
+  /** Resolves when it is gone. */
+  kill9(): Promise<void>
+  /** Rejects when it does not end with 0. */
+  stop(): Promise<void>
+  logTail(): string
+}
+
+/** What it told, by this process's time. */
+export type Told = {
+  /** What had been settled by then is in its last position. */
+  settledAt: number
+  /** Whenever partitions were taken from it, and what was in its last position then. */
+  readonly lost: Blow[]
+  /** Partitions that stand still now, by reason; every such state it had, and since when. */
+  paused: Readonly<Record<string, number>>
+  readonly pauses: { readonly at: number; readonly paused: Readonly<Record<string, number>> }[]
+  rss: number
+  rssMax: number
+}
+
+const tailMax = 8_192
+
+export const startLife = async (given: ChildStart, lives: Set<ChildProcess>): Promise<Life> => {
+  const child = fork(new URL('./deliver-child.ts', import.meta.url), [], {
+    execArgv: [],
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  })
+  lives.add(child)
+  let tail = ''
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    tail = (tail + text).slice(-tailMax)
+  })
+  const seen = openTold(child)
+  const done = new Promise<void>((resolve) => child.once('exit', () => resolve())).then(() => {
+    lives.delete(child)
+  })
+  child.send(given)
+  await Promise.race([
+    new Promise((resolve) => child.once('message', resolve)),
+    done.then(() => {
+      if (child.signalCode !== 'SIGKILL') throw new Error(`deliver did not start:\n${tail}`)
+    }),
+  ])
+  return {
+    done,
+    seen,
+    logTail: () => tail,
+    kill9: async () => {
+      child.kill('SIGKILL')
+      await done
+    },
+    stop: async () => {
+      child.kill('SIGTERM')
+      await done
+      if (child.exitCode !== 0) throw new Error(`deliver ended with ${child.exitCode}:\n${tail}`)
+    },
+  }
+}
+
+const openTold = (child: ChildProcess): Told => {
+  const told: Told = {
+    settledAt: performance.now(),
+    lost: [],
+    paused: {},
+    pauses: [],
+    rss: 0,
+    rssMax: 0,
+  }
+  child.on('message', (news: News) => {
+    const at = performance.now()
+    if (news.type === 'position') told.settledAt = at - news.tookMs
+    else if (news.type === 'lost') told.lost.push({ at, settledAt: told.settledAt })
+    else if (news.type === 'standing') {
+      if (JSON.stringify(news.paused) !== JSON.stringify(told.paused))
+        told.pauses.push({ at, paused: news.paused })
+      told.paused = news.paused
+      told.rss = news.rss
+      told.rssMax = Math.max(told.rssMax, news.rss)
+    }
+  })
+  return told
+}
+
+export type Supervised = {
+  /** The one that lives now. */
+  now(): Life
+  /** All there were: one more for each that ended by itself. */
+  readonly lives: readonly Life[]
+  stop(): Promise<void>
+}
+
+const againMs = 500
+
+/** As a service manager does: one that ended by itself is started again. */
+export const supervise = async (start: () => Promise<Life>): Promise<Supervised> => {
+  const lives = [await start()]
+  let isStopping = false
+  const now = () => lives.at(-1) as Life
+  const watching = (async () => {
+    while (!isStopping) {
+      await now().done
+      if (isStopping) return
+      await sleep(againMs)
+      lives.push(await start())
+    }
+  })()
+  return {
+    now,
+    lives,
+    stop: async () => {
+      isStopping = true
+      await now().stop()
+      await watching
+    },
+  }
+}
