@@ -10,7 +10,7 @@ type Instruction =
 
 export type Pattern = { readonly program: readonly Instruction[]; readonly start: number }
 
-export const patternLimits = { charactersMax: 256, statesMax: 1_000 }
+export const patternLimits = { charactersMax: 256, statesMax: 500 }
 
 /** The pattern, or a sentence that says what was expected instead. */
 export const parsePattern = (text: string): Pattern | string => {
@@ -72,71 +72,76 @@ const compile = (node: Node, next: number, program: Instruction[]): number => {
 /** Whether it matches anywhere in the text; `foldCase` takes letters of either case for one another. */
 export const matches = (pattern: Pattern, text: string, foldCase: boolean): boolean => {
   const { program, start } = pattern
-  const seen = new Uint32Array(program.length)
-  const characters = Array.from(text, (character) => character)
-  let states: number[] = []
+  const characters = Array.from(text)
+  const run: Run = {
+    program,
+    seen: new Uint32Array(program.length),
+    round: 0,
+    open: [],
+    reached: [],
+  }
   for (let at = 0; at <= characters.length; at++) {
-    states.push(start)
-    const reached = closure(program, states, { seen, round: at + 1, at, end: characters.length })
-    if (reached === null) return true
+    run.open.push(start)
+    if (closes(run, at === 0, at === characters.length)) return true
     const character = characters[at]
     if (character === undefined) return false
-    const forms = foldCase ? formsOf(character) : [character]
-    states = reached.flatMap(({ set, next }) => (admits(set, forms) ? [next] : []))
+    const forms = foldCase ? formsOf(character) : [character.codePointAt(0) as number]
+    for (const { set, next } of run.reached) if (admits(set, forms)) run.open.push(next)
   }
   return false
 }
 
-/** Not what takes several letters in the other case. */
-const formsOf = (character: string): readonly string[] =>
-  [character, character.toLowerCase(), character.toUpperCase()].filter(
-    (form) => form.length === character.length,
-  )
+/** Code points; not what takes several letters in the other case. */
+const formsOf = (character: string): readonly number[] =>
+  [character, character.toLowerCase(), character.toUpperCase()]
+    .filter((form) => form.length === character.length)
+    .map((form) => form.codePointAt(0) as number)
 
 type Char = Extract<Instruction, { op: 'char' }>
 
-type Round = {
+/** Kept from character to character: the text may be long. */
+type Run = {
+  readonly program: readonly Instruction[]
+  /** In which round a state was reached last. */
   readonly seen: Uint32Array
-  readonly round: number
-  readonly at: number
-  readonly end: number
+  round: number
+  readonly open: number[]
+  /** The characters waited for. */
+  reached: Char[]
 }
 
-/** The characters waited for once all that needs none is passed, `null` when the match is found. */
-const closure = (
-  program: readonly Instruction[],
-  states: readonly number[],
-  { seen, round, at, end }: Round,
-): readonly Char[] | null => {
-  const reached: Char[] = []
-  const open = [...states]
+/** Passes all that needs no character; true when that is the end of the pattern. */
+const closes = (run: Run, atStart: boolean, atEnd: boolean): boolean => {
+  const { program, seen, open } = run
+  run.round += 1
+  run.reached = []
   for (let state = open.pop(); state !== undefined; state = open.pop()) {
-    if (seen[state] === round) continue
-    seen[state] = round
+    if (seen[state] === run.round) continue
+    seen[state] = run.round
     const instruction = program[state] as Instruction
     switch (instruction.op) {
       case 'match':
-        return null
+        return true
       case 'char':
-        reached.push(instruction)
+        run.reached.push(instruction)
         break
       case 'split':
-        open.push(instruction.next, instruction.other)
+        if (seen[instruction.other] !== run.round) open.push(instruction.other)
+        if (seen[instruction.next] !== run.round) open.push(instruction.next)
         break
       case 'start':
-        if (at === 0) open.push(instruction.next)
+        if (atStart) open.push(instruction.next)
         break
       case 'end':
-        if (at === end) open.push(instruction.next)
+        if (atEnd) open.push(instruction.next)
         break
     }
   }
-  return reached
+  return false
 }
 
-const admits = ({ negated, ranges }: CharSet, forms: readonly string[]): boolean =>
-  negated !==
-  forms.some((form) => {
-    const point = form.codePointAt(0) as number
-    return ranges.some(([from, to]) => point >= from && point <= to)
-  })
+const admits = ({ negated, ranges }: CharSet, forms: readonly number[]): boolean => {
+  for (const point of forms)
+    for (const range of ranges) if (point >= range[0] && point <= range[1]) return !negated
+  return negated
+}
