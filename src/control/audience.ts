@@ -3,7 +3,8 @@ import type { Audience } from '../domain/configuration.ts'
 import type { JsonObject } from '../domain/message.ts'
 import { propertyKey } from '../domain/property-key.ts'
 import { isTimezone } from '../domain/zone.ts'
-import { changesBetween, type Fields } from './changes.ts'
+import { insertVersion } from './audience-version.ts'
+import { changesBetween, type Fields, shownFields } from './changes.ts'
 import { definitionProblems, referrersOf } from './definition.ts'
 import { formatDuration, parseDuration } from './duration.ts'
 import { audit, type Editing, refused, type Saved } from './edit.ts'
@@ -81,6 +82,8 @@ export const saveAudience = async (editing: Editing, wish: Wish): Promise<Saved<
   state.audiences.set(entity.id, entity)
   state.audienceKeys.add(`${entity.workspaceId}:${entity.key}`)
   const action = current ? 'changed' : 'created'
+  const definition = shownFields(fieldsOf(entity, state))
+  await insertVersion(tx, { audience: entity, actor: editing.actor, definition, changes })
   await audit(editing, {
     action,
     kind: entity.kind,

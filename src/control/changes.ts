@@ -21,5 +21,9 @@ export const changesBetween = (before: Fields | null, after: Fields): Changes =>
     }),
   )
 
+/** All of it, as it may be shown. */
+export const shownFields = (fields: Fields): Readonly<Record<string, Json>> =>
+  Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, shownOf(field)]))
+
 const shownOf = (field: Field): Json =>
   field.shown === undefined ? (field.is as Json) : field.shown

@@ -173,6 +173,7 @@ export const dropAudiences = async (tx: Sql, ids: readonly number[]): Promise<vo
     [ids],
   )
   await tx.query('delete from sync_destination where audience_id = any($1)', [ids])
+  await tx.query('delete from audience_size where audience_id = any($1)', [ids])
   await tx.query('delete from audience_state where audience_id = any($1)', [ids])
 }
 

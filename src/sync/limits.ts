@@ -29,6 +29,8 @@ export const syncLimits = {
   requestsMax: 100,
   /** Records of older runs are deleted. */
   runsKept: 10_000,
+  /** How often an audience was counted; older counts are deleted. At the usual pace, half a year. */
+  sizesKept: 2_000,
 } as const
 
 export type SyncLimits = { readonly [name in keyof typeof syncLimits]: number }

@@ -4,6 +4,7 @@ import { catchUp } from './catch-up.ts'
 import { type Run, syncShards } from './chunk.ts'
 import type { Relay } from './relay.ts'
 import { endRun, forgetRuns, openShards, projectedCalls } from './run-store.ts'
+import { saveSizes } from './size-store.ts'
 import type { Term } from './term.ts'
 
 /** Ends the run once every message it decided is in topic `outbound`. */
@@ -27,6 +28,12 @@ export const syncRun = async (term: Term, relay: Relay, run: Run): Promise<void>
     at: clock(),
     state: 'finished',
     reason: null,
+  })
+  await saveSizes(term.seat, {
+    runId: run.id,
+    at: clock(),
+    audienceIds: [...run.audiences.keys()],
+    kept: limits.sizesKept,
   })
   if (run.id % 100 === 0) await forgetRuns(term.seat, run.id - limits.runsKept)
   const durationMs = Math.round(performance.now() - began)
