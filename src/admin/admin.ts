@@ -12,6 +12,8 @@ import { deliveryRoutes } from './deliveries.ts'
 import { type AdminDeps, adminLimits } from './deps.ts'
 import { destinationSecretRoutes } from './destination-secret.ts'
 import { destinationRoutes } from './destinations.ts'
+import { explainRoutes } from './explain.ts'
+import { historyRoutes } from './history.ts'
 import { documentOf } from './openapi.ts'
 import { documentRoute, operationRoutes } from './operations.ts'
 import { pipelineRoutes } from './pipeline.ts'
@@ -62,6 +64,8 @@ export const routesOf = (deps: AdminDeps): readonly Route[] => {
     ...urlRoutes(deps),
     ...testSendRoutes(deps),
     ...audienceRoutes(deps),
+    ...explainRoutes(deps),
+    ...historyRoutes(deps),
     ...syncRoutes(deps),
     ...userRoutes(deps),
     ...deletionRoutes(deps),

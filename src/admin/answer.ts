@@ -13,6 +13,7 @@ export type Answer = {
 
 /** Codes beside those of problems; `docs/admin-api.md` documents each one. */
 export const errorStatus = {
+  audience_backfilling: 409,
   body_too_large: 413,
   database_unavailable: 503,
   forbidden: 403,
