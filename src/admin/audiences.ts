@@ -6,6 +6,7 @@ import {
   removeAudience,
   saveAudience,
 } from '../control/audience.ts'
+import { readGiven } from '../control/definition.ts'
 import { formatDuration } from '../control/duration.ts'
 import { edit } from '../control/edit.ts'
 import { AudienceCreate, AudiencePatch, TraitCreate, TraitPatch } from '../control/input.ts'
@@ -116,11 +117,13 @@ export const ofKind = (
 
 type Given = Partial<Static<typeof AudienceCreate> & Static<typeof TraitCreate>>
 
-/** The fields of a request, with the definition under one name. */
-const fieldsOf = (body: object) => {
+/** The fields of a request, and the definition as JSON under one name. */
+const fieldsOf = (body: object, kind: Kind, current: Audience | null) => {
   const { where, measure, ...fields } = body as Given
-  const definition = (where ?? measure) as JsonObject | undefined
-  return { fields, definition }
+  const given = where ?? measure ?? (current?.condition as JsonObject)
+  const timezone = fields.timezone ?? current?.timezone ?? audienceDefaults.timezone
+  const read = readGiven({ kind, given, timezone, path: `/${shapes[kind].defined}` })
+  return 'problems' in read ? read : { fields, json: read.json }
 }
 
 const createRoute = (deps: AdminDeps, kind: Kind): Route => {
@@ -137,14 +140,15 @@ const createRoute = (deps: AdminDeps, kind: Kind): Route => {
       const saved = await edit(deps.pool, optionsOf(deps, actor), async (editing) => {
         const workspace = workspaceOf(editing.state, body)
         if ('problems' in workspace) return { action: 'refused', ...workspace } as const
-        const { fields, definition } = fieldsOf(body)
+        const read = fieldsOf(body, kind, null)
+        if ('problems' in read) return { action: 'refused', ...read } as const
         const draft = {
           ...audienceDefaults,
           destinationIds: [],
-          ...fields,
+          ...read.fields,
           kind,
           name: body.name,
-          where: definition as JsonObject,
+          where: read.json,
           workspaceId: workspace.id,
         }
         return saveAudience(editing, { draft, current: null, path: '' })
@@ -171,7 +175,8 @@ const changeRoute = (deps: AdminDeps, kind: Kind): Route => {
       const saved = await edit(deps.pool, optionsOf(deps, actor), async (editing) => {
         const current = ofKind(editing.state.audiences, kind, params.id)
         if (!current) return null
-        const { fields, definition = current.condition } = fieldsOf(body)
+        const read = fieldsOf(body, kind, current)
+        if ('problems' in read) return { action: 'refused', ...read } as const
         const draft = {
           workspaceId: current.workspaceId,
           name: current.name,
@@ -179,8 +184,8 @@ const changeRoute = (deps: AdminDeps, kind: Kind): Route => {
           ...optionsOfAudience(current),
           destinationIds: current.destinationIds,
           syncEvery: formatDuration(current.syncEveryMs),
-          ...fields,
-          where: definition,
+          ...read.fields,
+          where: read.json,
         }
         return saveAudience(editing, { draft, current, path: '' })
       })

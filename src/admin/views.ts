@@ -1,4 +1,5 @@
 // How the admin API shows what is configured: never a secret, and of headers their names.
+
 import Type, { type TProperties } from 'typebox'
 import { formatDuration } from '../control/duration.ts'
 import { FilterInput } from '../control/filter.ts'
@@ -6,6 +7,7 @@ import { AnyObject, oneOf, StringMap } from '../control/schema.ts'
 import type { SavedSource } from '../control/source.ts'
 import { settingInputs } from '../control/source-settings.ts'
 import { maskWebhook } from '../control/webhook-options.ts'
+import { printCondition, printMeasure } from '../domain/condition/text/print.ts'
 import {
   type Audience,
   type Destination,
@@ -153,6 +155,7 @@ export const AudienceView = named('Audience', {
   name: Type.String(),
   key: Type.String({ description: 'The property destinations get; fixed at creation.' }),
   where: AnyObject,
+  text: Type.String({ description: 'The condition as text.' }),
   includeAnonymous: Type.Boolean(),
   entryEvents: Type.Boolean(),
   ...synced,
@@ -169,6 +172,7 @@ export const TraitView = named('Trait', {
   name: Type.String(),
   key: Type.String({ description: 'The property destinations get; fixed at creation.' }),
   measure: AnyObject,
+  text: Type.String({ description: 'The measure as text.' }),
   ...synced,
   users: Type.Integer({ minimum: 0, description: 'Users who have a value.' }),
 })
@@ -193,6 +197,7 @@ const syncedView = (audience: Audience) => ({
 export const audienceView = (audience: Audience, standing: Standing) => ({
   ...syncedView(audience),
   where: audience.condition,
+  text: printCondition(audience.condition),
   includeAnonymous: audience.includeAnonymous,
   entryEvents: audience.entryEvents,
   ...standing,
@@ -201,6 +206,7 @@ export const audienceView = (audience: Audience, standing: Standing) => ({
 export const traitView = (trait: Audience, { state, members }: Standing) => ({
   ...syncedView(trait),
   measure: trait.condition,
+  text: printMeasure(trait.condition),
   state,
   users: members,
 })

@@ -5,6 +5,7 @@ import { loadSynced, type Synced, syncedCommand } from './synced.ts'
 
 type Audience = Synced & {
   readonly where: object
+  readonly text: string
   readonly includeAnonymous: boolean
   readonly entryEvents: boolean
   readonly retractOnDelete: boolean
@@ -29,12 +30,13 @@ export const command: Command = syncedCommand<Audience>({
     ['MEMBERS', ({ members }) => String(members)],
     ['ANONYMOUS', ({ anonymousMembers }) => String(anonymousMembers)],
   ],
-  lines: ({ members, anonymousMembers, where, ...audience }) => [
+  lines: ({ members, anonymousMembers, text, where, ...audience }) => [
     ['members', `${members}, ${anonymousMembers} of them anonymous`],
     ['anonymous', audience.includeAnonymous ? 'included' : 'left out'],
     ['entry events', audience.entryEvents ? 'sent' : 'not sent'],
     ['on deletion', audience.retractOnDelete ? 'members are told' : 'nobody is told'],
-    ['where', JSON.stringify(where)],
+    ['where', text],
+    ['as JSON', JSON.stringify(where)],
   ],
 })
 

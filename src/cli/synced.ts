@@ -42,7 +42,7 @@ const usageOf = <T extends Synced>({ defined, switches }: Shape<T>): readonly st
   'list [--workspace NAME]',
   'show NAME [--workspace NAME]',
   [
-    `add NAME --${defined} FILE [--destination NAME…] [--sync-every 2h30m] [--timezone ZONE]`,
+    `add NAME --${defined} FILE|TEXT [--destination NAME…] [--sync-every 2h30m] [--timezone ZONE]`,
     ...Object.keys(switches).map((option) => `[--${option} yes|no]`),
     '[--workspace NAME]',
   ].join(' '),
@@ -139,14 +139,18 @@ const add = async <T extends Synced>(
   const syncEvery = text(call, 'sync-every')
   const timezone = text(call, 'timezone')
   const given = text(call, shape.defined)
-  if (given === null) throw failing([`give the definition with --${shape.defined} FILE`], 2)
+  if (given === null)
+    throw failing(
+      [`give the definition with --${shape.defined}: a file, JSON, or the text form`],
+      2,
+    )
   const one = await ask<T>({
     method: 'POST',
     path: shape.path,
     body: {
       name,
       ...(workspaceId === null ? {} : { workspaceId }),
-      [shape.defined]: await readValue(given),
+      [shape.defined]: await readDefinition(given),
       destinationIds: texts(call, 'destination').map(
         (each) => theOne(destinations, 'destination', each).id,
       ),
@@ -158,6 +162,10 @@ const add = async <T extends Synced>(
   tell(call, shape, one)
   return 0
 }
+
+/** The text form as it is, or the JSON or YAML of a file. */
+const readDefinition = async (given: string): Promise<unknown> =>
+  /^\s*(NOT\b|[a-z_]+\(|\()/.test(given) ? given : readValue(given)
 
 const switchesOf = (call: Call, switches: Readonly<Record<string, string>>) =>
   Object.fromEntries(

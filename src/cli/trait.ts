@@ -5,6 +5,7 @@ import { loadSynced, type Synced, syncedCommand } from './synced.ts'
 
 type Trait = Synced & {
   readonly measure: object
+  readonly text: string
   readonly retractOnDelete: boolean
   readonly users: number
 }
@@ -19,10 +20,11 @@ export const command: Command = syncedCommand<Trait>({
   summary: 'list computed traits with how many users have one, show one, or add one',
   switches: { 'retract-on-delete': 'retractOnDelete' },
   columns: [['USERS', ({ users }) => String(users)]],
-  lines: ({ users, measure, retractOnDelete }) => [
+  lines: ({ users, text, measure, retractOnDelete }) => [
     ['users', String(users)],
     ['on deletion', retractOnDelete ? 'users are told' : 'nobody is told'],
-    ['measure', JSON.stringify(measure)],
+    ['measure', text],
+    ['as JSON', JSON.stringify(measure)],
   ],
 })
 

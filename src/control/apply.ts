@@ -1,10 +1,10 @@
 // Applying a configuration file: all of it or nothing, in one transaction, and again without effect.
 // What the file does not name is left alone: entities absent from it stay, and so do absent fields.
 import type { Audience, Workspace } from '../domain/configuration.ts'
-import type { JsonObject } from '../domain/message.ts'
 import type { Pool } from '../postgres/sql.ts'
 import { audienceDefaults, optionsOfAudience, saveAudience } from './audience.ts'
 import type { Changes } from './audit.ts'
+import { readGiven } from './definition.ts'
 import { saveDestination } from './destination.ts'
 import { destinationDraft, withSecretOnce } from './destination-draft.ts'
 import { formatDuration } from './duration.ts'
@@ -189,8 +189,15 @@ const applyAudience = async (within: Within, file: FileEither, path: string) => 
   const { kind, name, where: given, destinations, syncEvery, ...options } = file
   const ofKind = [...state.audiences.values()].filter((audience) => audience.kind === kind)
   const current = inWorkspace(ofKind, workspace, name)
-  const where = given ?? current?.condition
-  if (where === undefined) return missing(within, at(path, kind === 'trait' ? 'measure' : 'where'))
+  const here = at(path, kind === 'trait' ? 'measure' : 'where')
+  const written = given ?? current?.condition
+  if (written === undefined) return missing(within, here)
+  const timezone = file.timezone ?? current?.timezone ?? audienceDefaults.timezone
+  const read = readGiven({ kind, given: written, timezone, path: here })
+  if ('problems' in read) {
+    within.problems.push(...read.problems)
+    return
+  }
   const destinationIds = destinations
     ? idsOf(within, destinations, {
         kind: 'destination',
@@ -206,7 +213,7 @@ const applyAudience = async (within: Within, file: FileEither, path: string) => 
       ...options,
       ...{ kind, name, destinationIds },
       workspaceId: workspace.id,
-      where: where as JsonObject,
+      where: read.json,
       syncEvery:
         syncEvery ?? (current ? formatDuration(current.syncEveryMs) : audienceDefaults.syncEvery),
     },

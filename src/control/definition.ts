@@ -1,8 +1,40 @@
 // Whether what an audience or computed trait says can be worked out, and whatever refers to it still.
 import { referencesOf } from '../domain/condition/expand.ts'
+import { readConditionText, readMeasureText } from '../domain/condition/text/read.ts'
 import type { Audience } from '../domain/configuration.ts'
 import { byKey, closedCondition, parseDefinition } from '../domain/definition.ts'
+import type { JsonObject } from '../domain/message.ts'
+import { isTimezone } from '../domain/zone.ts'
 import { type Problem, pointerOf } from './problem.ts'
+
+type Given = {
+  readonly kind: Audience['kind']
+  /** JSON, or the text form. */
+  readonly given: string | Readonly<Record<string, unknown>>
+  readonly timezone: string
+  readonly path: string
+}
+
+/** What people write, as JSON: text becomes what it says, or says where it is wrong. */
+export const readGiven = ({
+  kind,
+  given,
+  timezone,
+  path,
+}: Given): { readonly json: JsonObject } | { readonly problems: readonly Problem[] } => {
+  if (typeof given !== 'string') return { json: given as JsonObject }
+  // A zone that is none is told of as such.
+  const options = { timezone: isTimezone(timezone) ? timezone : 'UTC' }
+  const read = (kind === 'trait' ? readMeasureText : readConditionText)(given, options)
+  if (read.ok) return read
+  return {
+    problems: read.problems.map((problem) => ({
+      code: 'condition_invalid',
+      path,
+      message: `line ${problem.line}, column ${problem.column}: ${problem.message}`,
+    })),
+  }
+}
 
 type Wanted = Pick<Audience, 'kind' | 'key' | 'condition' | 'timezone' | 'includeAnonymous'>
 

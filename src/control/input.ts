@@ -143,8 +143,12 @@ export const SecretRotation = closed({
   ),
 })
 
-const where = { ...AnyObject, description: 'The condition that members meet.' }
-const measure = { ...AnyObject, description: 'The events, and what is made of them.' }
+const where = Type.Union([AnyObject, Type.String()], {
+  description: 'The condition that members meet, as JSON or as text.',
+})
+const measure = Type.Union([AnyObject, Type.String()], {
+  description: 'The events, and what is made of them, as JSON or as text.',
+})
 /** What audiences and computed traits have in common. */
 const syncing = {
   syncEvery: Type.Optional(syncEvery),

@@ -99,6 +99,7 @@ describe('configuring over the admin API', async () => {
       name: 'Big Spenders',
       key: 'big_spenders',
       where,
+      text: expect.any(String),
       timezone: 'UTC',
       includeAnonymous: true,
       retractOnDelete: false,
@@ -133,6 +134,7 @@ describe('configuring over the admin API', async () => {
       name: 'Orders',
       key: 'orders',
       measure,
+      text: "event('Order Completed').count()",
       timezone: 'Europe/Dublin',
       retractOnDelete: false,
       destinationIds: [],
@@ -187,6 +189,25 @@ describe('configuring over the admin API', async () => {
     for (const path of [`${audiences}/${two.body.id}`, `${audiences}/${one.id}`])
       expect((await admin('DELETE', path)).status).toBe(204)
     expect((await admin('DELETE', `/admin/v1/traits/${trait.id}`)).status).toBe(204)
+  })
+
+  test('a condition is taken as text, and says the column where it is wrong', async () => {
+    const path = '/admin/v1/audiences'
+    const text = "event('Order Completed').within(30 days).count() >= 2"
+    const made = await admin('POST', path, { name: 'By text', where: text })
+    expect(made.body).toMatchObject({
+      text,
+      where: {
+        event: { name: 'Order Completed', window: { last: '30d' } },
+        count: { op: 'gte', value: 2 },
+      },
+    })
+    const wrong = await admin('PATCH', `${path}/${made.body.id}`, { where: "trait('a' = 1" })
+    expect(wrong.body.error.problems[0]).toMatchObject({
+      path: '/where',
+      message: expect.stringMatching(/^line 1, column 11: /),
+    })
+    expect((await admin('DELETE', `${path}/${made.body.id}`)).status).toBe(204)
   })
 
   test('an audience is listed with the members the projector found', async () => {
