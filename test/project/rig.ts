@@ -3,6 +3,12 @@ import { deserialize, serialize } from 'node:v8'
 import pino from 'pino'
 import { sweepDue } from '../../src/audience/sweep.ts'
 import type { Audience } from '../../src/domain/configuration.ts'
+import {
+  byKey,
+  closedCondition,
+  definitionText,
+  parseDefinition,
+} from '../../src/domain/definition.ts'
 import { digestOf, logKey, type Message } from '../../src/domain/message.ts'
 import type { Codec, Source, Topic } from '../../src/log/log.ts'
 import { memoryLog, type Partitions } from '../../src/log/memory.ts'
@@ -139,20 +145,16 @@ export const aRig = async (
         )
       }),
     /** The configured audiences are live, as configured. */
-    built: () =>
-      until('all audiences are live', async () => {
-        const { rows } = await pool.query<{ id: number; condition: object }>(
-          `select audience_id as id, condition from audience_state where state = 'live' order by 1`,
+    built: () => {
+      const all = [...live.now().audiences.values()].sort((a, b) => a.id - b.id)
+      const wanted = JSON.stringify(all.map((it) => [it.id, definitionOf(it, all)]))
+      return until('all audiences are live', async () => {
+        const { rows } = await pool.query<{ id: number; definition: string }>(
+          `select audience_id as id, definition from audience_state where state = 'live' order by 1`,
         )
-        const wanted = [...live.now().audiences.values()]
-        return (
-          JSON.stringify(rows.map(({ id }) => id)) ===
-            JSON.stringify(wanted.map(({ id }) => id).sort((a, b) => a - b)) &&
-          wanted.every(({ id, condition }) =>
-            equalJson(rows.find((row) => row.id === id)?.condition, condition),
-          )
-        )
-      }),
+        return JSON.stringify(rows.map(({ id, definition }) => [id, definition])) === wanted
+      })
+    },
     sweep: async (): Promise<number> => {
       let swept = 0
       const { rows } = await pool.query<{ shard: number }>(
@@ -174,6 +176,14 @@ export const aRig = async (
       )
       return rows.map(({ id }) => id)
     },
+    /** What all have: "audience, user id, value", sorted; a member's value is true. */
+    answers: async (): Promise<readonly string[]> => {
+      const { rows } = await pool.query<{ id: number; userId: string | null; value: string }>(
+        `select audience_id as id, user_id as "userId", coalesce(value, 'true') as value
+           from membership where cur`,
+      )
+      return rows.map(({ id, userId, value }) => `${id} ${userId} ${value}`).sort()
+    },
     sync: () =>
       pool.transaction(async (tx) => {
         await tx.query('delete from membership where not cur')
@@ -187,12 +197,11 @@ export type Rig = Awaited<ReturnType<typeof aRig>>
 
 const fast = { ...projectLimits, gatherMs: 1, buildPollMs: 10, retryMs: 5 }
 
-/** jsonb keeps its own order of keys. */
-const equalJson = (left: unknown, right: unknown): boolean => sorted(left) === sorted(right)
-
-const sorted = (value: unknown): string =>
-  JSON.stringify(value, (_, inner: unknown) =>
-    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort())
-      : inner,
-  )
+/** As the product keeps it: equal for definitions that say the same. */
+const definitionOf = (audience: Audience, all: readonly Audience[]): string => {
+  const closed = closedCondition(audience, byKey(all, audience.workspaceId))
+  if (!closed.ok) throw new Error(`audience ${audience.id}: ${JSON.stringify(closed.problems)}`)
+  const parsed = parseDefinition({ ...audience, condition: closed.json })
+  if (!parsed.ok) throw new Error(`audience ${audience.id}: ${JSON.stringify(parsed.problems)}`)
+  return definitionText(parsed.definition)
+}

@@ -1,0 +1,216 @@
+// A whole line, projector and sync on a real Postgres, playing one history for many audiences at once.
+import fc from 'fast-check'
+import { expect } from 'vitest'
+import type { Message } from '../../src/domain/message.ts'
+import { openCodecs } from '../../src/log/avro.ts'
+import type { Pool } from '../../src/postgres/sql.ts'
+import type { Running } from '../../src/running.ts'
+import { findSyncRun, requestSync } from '../../src/sync/request.ts'
+import { startSync } from '../../src/sync/sync.ts'
+import { type Answers, answers, changesBetween } from '../oracle/oracle.ts'
+import { type Call, withoutDuplicates } from '../oracle/people.ts'
+import type { Json } from '../oracle/values.ts'
+import { aRig, audience, type Rig, type Sent, until } from '../project/rig.ts'
+import { aDestination } from '../support/configuration.ts'
+import { type Definition, someDefinitions } from './audience-definitions.ts'
+import {
+  advanced,
+  type Said,
+  type Step,
+  saidByAnyone,
+  someSteps,
+  starts,
+} from './audience-history.ts'
+
+const codecs = await openCodecs({})
+const day = 86_400_000
+
+/** What may happen before a step. */
+type Turn = 'none' | 'restart' | 'repeat' | 'same' | 'swap'
+
+export type LineScene = {
+  readonly start: number
+  readonly definitions: readonly Definition[]
+  readonly steps: readonly (Step & { readonly turn: Turn })[]
+  /** Before which step each audience is there: those of a key divisible by it wait for `from`. */
+  readonly late: { readonly every: number; readonly from: number }
+  readonly limits: {
+    readonly batchCallsMax: number
+    readonly historyCallsMax: number
+    readonly evaluateUsersMax: number
+  }
+}
+
+const turns = fc.constantFrom<Turn>(
+  ...(['none', 'none', 'none', 'none', 'restart', 'repeat', 'same', 'swap'] as const),
+)
+
+export const lineScene = (traits: number, audiences: number): fc.Arbitrary<LineScene> =>
+  fc.record({
+    start: fc.constantFrom(...starts),
+    definitions: someDefinitions(traits, audiences),
+    steps: someSteps(saidByAnyone, { min: 4, max: 9, calls: 6 }).chain((steps) =>
+      fc
+        .array(turns, { minLength: steps.length, maxLength: steps.length })
+        .map((list) => steps.map((step, at) => ({ ...step, turn: list[at] as Turn }))),
+    ),
+    late: fc.record({ every: fc.constantFrom(2, 3, 5), from: fc.nat({ max: 6 }) }),
+    limits: fc.record({
+      batchCallsMax: fc.constantFrom(1, 2, 3, 500),
+      historyCallsMax: fc.constantFrom(1, 2, 500),
+      evaluateUsersMax: fc.constantFrom(1, 2, 500),
+    }),
+  })
+
+/** Throws at the first sync that said or left something other than the naive evaluator. */
+export const playLine = async (pool: Pool, scene: LineScene): Promise<void> => {
+  const line = await openLine(pool, scene)
+  try {
+    await line.change(0)
+    for (const [at, step] of scene.steps.entries()) {
+      await line.change(at, step.turn)
+      await line.send(step)
+      await line.synced(at)
+    }
+  } finally {
+    await line.stop()
+  }
+}
+
+const openLine = async (pool: Pool, { start, definitions, late, limits }: LineScene) => {
+  // One partition, so that the log has one order for both.
+  const rig = await aRig(pool, [], { calls: 1, 'calls.import': 1, outbound: 1 })
+  await pool.query('truncate sync_run, sync_chunk, sync_schedule, outbox restart identity')
+  await pool.query('update outbox_shard set seq = 0')
+  await pool.query('update relay set bounds = null')
+  rig.advance(start - rig.now())
+  const log: Call[] = []
+  const before = new Map<string, Answers>()
+  let last: readonly Sent[] = []
+  let now = definitions
+  let there = definitions
+  let projector: Running = rig.start({ limits })
+  const [source, appender] = [rig.log.source(), rig.log.appender()]
+  const sync = startSync({ ...rig.deps, source, appender, codecs })
+  const outbound = outboundOf(rig)
+  const isLate = (index: number) =>
+    definitions[index]?.kind === 'audience' && index % late.every === 1
+  const edit = (turn: Turn) => {
+    if (turn === 'same') now = now.map(saidOtherwise)
+    if (turn === 'swap') now = swapped(now)
+  }
+  return {
+    change: async (at: number, turn: Turn = 'none') => {
+      if (turn === 'restart') {
+        await projector.stop()
+        projector = rig.start({ limits })
+      }
+      edit(turn)
+      const absent = new Set(
+        at < late.from ? definitions.filter((_, index) => isLate(index)).map(({ key }) => key) : [],
+      )
+      there = now.filter((it) => !absent.has(it.key) && !refersTo(it, absent, now))
+      const audiences = there.map((it) => configured(it, now.indexOf(it)))
+      rig.live.replace({ audiences, destinations: [aDestination()] })
+    },
+    send: async (step: LineScene['steps'][number]) => {
+      const times = log.map(({ timestamp, receivedAt }) => Math.min(timestamp, receivedAt))
+      rig.advance(advanced(rig.now(), step, times) - rig.now())
+      const said: readonly Sent[] = [
+        ...(step.turn === 'repeat' ? last : []),
+        ...step.said.map(({ ago, ...call }: Said) => ({ ...call, timestamp: rig.now() - ago })),
+      ]
+      const messages = await rig.send(...said)
+      last = said.map((call, at) => ({ ...call, messageId: messages[at]?.messageId as string }))
+      log.push(...messages.map(asCall))
+    },
+    synced: async (at: number) => {
+      await rig.built()
+      const ids = there.map((it) => now.indexOf(it) + 1)
+      const run = await requestSync(pool, { audienceIds: ids, at: rig.clock() })
+      await until(
+        `run ${run} is finished`,
+        async () => (await findSyncRun(pool, run))?.state === 'finished',
+      )
+      const told = await outbound()
+      const held = await rig.answers()
+      const calls = withoutDuplicates(log)
+      for (const definition of there) {
+        const { key } = definition
+        const id = now.indexOf(definition) + 1
+        const { named, nameless } = answers(calls, { ...definition, others: now }, rig.now())
+        const expected = changesBetween(definition, before.get(key) ?? new Map(), named)
+        before.set(key, named)
+        const where = `${key} at step ${at}: ${JSON.stringify(definition)}`
+        expect(
+          told.filter((it) => it.startsWith(`${key} `)),
+          `told of ${where}`,
+        ).toEqual(expected.map(({ userId, value }) => line(key, userId, value)).sort())
+        expect(
+          held.filter((it) => it.startsWith(`${id} `)),
+          `held of ${where}`,
+        ).toEqual(
+          [...named, ...nameless.map((value) => [null, value] as const)]
+            .map(([userId, value]) => line(id, userId, value))
+            .sort(),
+        )
+      }
+    },
+    stop: () => Promise.all([projector.stop(), sync.stop()]),
+  }
+}
+
+const line = (of: string | number, userId: string | null, value: Json) =>
+  `${of} ${userId} ${JSON.stringify(value)}`
+
+const configured = ({ key, condition, ...over }: Definition, index: number) =>
+  // Only syncs that are asked for: one of the schedule's own might fall between two calls of a step.
+  audience(index + 1, condition, { ...over, key, name: key, syncEveryMs: 100_000 * day })
+
+/** Whether it refers to one that is not there, also by way of others. */
+const refersTo = (
+  { condition }: Definition,
+  absent: ReadonlySet<string>,
+  all: readonly Definition[],
+): boolean =>
+  [...JSON.stringify(condition).matchAll(/"audience":"(a\d+)"/g)].some(([, key]) => {
+    const found = all.find((it) => it.key === key)
+    return absent.has(key as string) || (found !== undefined && refersTo(found, absent, all))
+  })
+
+/** The same in other words. */
+const saidOtherwise = (it: Definition): Definition =>
+  it.kind === 'trait' ? it : { ...it, condition: { all: [{ not: { not: it.condition } }] } }
+
+/** The last two audiences get each other's definition, as an edit of both. */
+const swapped = (all: readonly Definition[]): readonly Definition[] => {
+  const [left, right] = all.slice(-2) as [Definition, Definition]
+  const free = [left, right].every(
+    (it) => it?.kind === 'audience' && !JSON.stringify(it).includes('"audience":'),
+  )
+  if (!free) return all
+  return [...all.slice(0, -2), { ...right, key: left.key }, { ...left, key: right.key }]
+}
+
+const asCall = (message: Message): Call =>
+  ({ ...message, ...JSON.parse(Buffer.from(message.body).toString()) }) as Call
+
+/** What was said since it was last asked: "key, user id, value", sorted. */
+const outboundOf = (rig: Rig) => {
+  const source = rig.log.source()
+  let from = 0n
+  return async (): Promise<readonly string[]> => {
+    const until = (await source.bounds('outbound'))[0]?.end ?? 0n
+    const found: string[] = []
+    for await (const { entries } of source.read({ topic: 'outbound', partition: 0, from, until }))
+      for (const { body } of await codecs.outbound.decode(entries.map(({ value }) => value))) {
+        const { userId, traits } = JSON.parse(Buffer.from(body).toString()) as {
+          userId: string
+          traits: Record<string, Json>
+        }
+        for (const [key, value] of Object.entries(traits)) found.push(line(key, userId, value))
+      }
+    from = until
+    return found.sort()
+  }
+}
