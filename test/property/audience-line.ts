@@ -84,12 +84,14 @@ const openLine = async (pool: Pool, { start, definitions, late, limits }: LineSc
   await pool.query('update outbox_shard set seq = 0')
   await pool.query('update relay set bounds = null')
   rig.advance(start - rig.now())
+  // All definitions are read at each look.
+  const limited = { ...limits, buildPollMs: 40 }
   const log: Call[] = []
   const before = new Map<string, Answers>()
   let last: readonly Sent[] = []
   let now = definitions
   let there = definitions
-  let projector: Running = rig.start({ limits })
+  let projector: Running = rig.start({ limits: limited })
   const [source, appender] = [rig.log.source(), rig.log.appender()]
   const sync = startSync({ ...rig.deps, source, appender, codecs })
   const outbound = outboundOf(rig)
@@ -103,8 +105,10 @@ const openLine = async (pool: Pool, { start, definitions, late, limits }: LineSc
     change: async (at: number, turn: Turn = 'none') => {
       if (turn === 'restart') {
         await projector.stop()
-        projector = rig.start({ limits })
+        projector = rig.start({ limits: limited })
       }
+      const isChanged = at === 0 || at === late.from || turn === 'same' || turn === 'swap'
+      if (!isChanged) return
       edit(turn)
       const absent = new Set(
         at < late.from ? definitions.filter((_, index) => isLate(index)).map(({ key }) => key) : [],
