@@ -46,8 +46,9 @@ export const reconcile = async (
   const plan = await readPlanRow(pool)
   // Another process knows a newer configuration: what this one lacks may be new, not gone.
   if (configuration.version < plan.configuration) return null
+  const others = othersOf(configuration)
   const wanted = [...configuration.audiences.values()].map((audience): Wanted => {
-    const condition = closed(audience, configuration)
+    const condition = closed(audience, others(audience.workspaceId))
     const definition = readDefinition(audience.id, { ...audience, condition })
     return { audience, condition, definition, text: definitionText(definition) }
   })
@@ -64,8 +65,20 @@ export const reconcile = async (
   return { gone: gone.length, opened: changed.length }
 }
 
-const closed = (audience: Audience, { audiences }: Configuration): JsonObject => {
-  const expanded = closedCondition(audience, byKey(audiences.values(), audience.workspaceId))
+type Others = ReadonlyMap<string, Audience>
+
+/** By workspace, each worked out once: there may be thousands to look up in it. */
+const othersOf = ({ audiences }: Configuration): ((workspaceId: number) => Others) => {
+  const known = new Map<number, Others>()
+  return (workspaceId) => {
+    const others = known.get(workspaceId) ?? byKey(audiences.values(), workspaceId)
+    known.set(workspaceId, others)
+    return others
+  }
+}
+
+const closed = (audience: Audience, others: Others): JsonObject => {
+  const expanded = closedCondition(audience, others)
   if (expanded.ok) return expanded.json
   throw unreadable(audience.id, expanded.problems[0])
 }
