@@ -17,6 +17,7 @@ import { historyRoutes } from './history.ts'
 import { documentOf } from './openapi.ts'
 import { documentRoute, operationRoutes } from './operations.ts'
 import { pipelineRoutes } from './pipeline.ts'
+import { previewRoutes } from './preview.ts'
 import { recoveryRoutes } from './recoveries.ts'
 import type { Route } from './route.ts'
 import { buildServer } from './server.ts'
@@ -65,6 +66,7 @@ export const routesOf = (deps: AdminDeps): readonly Route[] => {
     ...testSendRoutes(deps),
     ...audienceRoutes(deps),
     ...explainRoutes(deps),
+    ...previewRoutes(deps),
     ...historyRoutes(deps),
     ...syncRoutes(deps),
     ...userRoutes(deps),

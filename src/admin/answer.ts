@@ -22,6 +22,7 @@ export const errorStatus = {
   media_type_unsupported: 415,
   not_found: 404,
   not_ready: 503,
+  previews_too_many: 429,
   recoveries_too_many: 409,
   recovery_over: 409,
   request_invalid: 400,

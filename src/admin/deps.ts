@@ -3,8 +3,10 @@ import type { Logger } from 'pino'
 import type { Keyring } from '../control/secret.ts'
 import type { searchAttempts } from '../deliver/attempt-store.ts'
 import type { Live } from '../domain/configuration.ts'
+import type { Message } from '../domain/message.ts'
 import type { AddressRules } from '../http/addresses.ts'
 import type { Post } from '../http/post.ts'
+import type { Codec, Source } from '../log/log.ts'
 import type { Pool, Sql } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
 
@@ -21,6 +23,8 @@ export const adminLimits = {
   /** Recoveries that run or are paused, of all destinations. */
   recoveriesMax: 100,
   bodyBytesMax: 4_194_304,
+  /** At a time: each reads many users. */
+  previewsMax: 2,
   /** A sync that takes longer is answered 202 and can be asked after. */
   syncWaitMsMax: 600_000,
   syncPollMs: 20,
@@ -52,6 +56,9 @@ export type AdminDeps = {
   findSyncRun(sql: Sql, id: number): Promise<SyncRun | null>
   /** The attempt log is the deliver stage's. */
   readonly searchAttempts: typeof searchAttempts
+  /** What previews read past calls from; absent: they are answered from what is kept of users alone. */
+  readonly source?: Source
+  readonly codecs?: { readonly call: Codec<Message> }
   /** Posts test messages; absent: this process posts nothing. */
   readonly post?: Post
   /** What GET /metrics answers. */
