@@ -1,6 +1,9 @@
 // `millrace audience`: lists audiences, shows one, and adds one.
+import { explain, explainUsage } from './audience-explain.ts'
+import { preview, previewUsage } from './audience-preview.ts'
 import type { Ask } from './client.ts'
 import type { Call, Command } from './command.ts'
+import { historyUsage, sizes, versions } from './history.ts'
 import { loadSynced, type Synced, syncedCommand } from './synced.ts'
 
 type Audience = Synced & {
@@ -13,14 +16,16 @@ type Audience = Synced & {
   readonly anonymousMembers: number
 }
 
-const shape = { path: '/admin/v1/audiences', plural: 'audiences' }
+const shape = { path: '/admin/v1/audiences', plural: 'audiences', noun: 'audience' }
 
 export const command: Command = syncedCommand<Audience>({
   ...shape,
   name: 'audience',
-  noun: 'audience',
   defined: 'where',
-  summary: 'list audiences with their members, show one, or add one',
+  summary: 'list audiences, show or add one, and say who is in it, why, and who would be',
+  verbs: { explain, preview, versions: versions(shape), sizes: sizes(shape) },
+  usage: [explainUsage, previewUsage, ...historyUsage],
+  options: { anonymous: { type: 'boolean' }, at: { type: 'string' } },
   switches: {
     'include-anonymous': 'includeAnonymous',
     'entry-events': 'entryEvents',

@@ -36,9 +36,13 @@ type Shape<T extends Synced> = {
   readonly summary: string
   readonly columns: readonly (readonly [string, (one: T) => string])[]
   readonly lines: (one: T) => readonly (readonly [string, string])[]
+  /** Verbs of its own. */
+  readonly verbs: Readonly<Record<string, (call: Call, ask: Ask) => Promise<number>>>
+  readonly usage: readonly string[]
+  readonly options?: Command['options']
 }
 
-const usageOf = <T extends Synced>({ defined, switches }: Shape<T>): readonly string[] => [
+const usageOf = <T extends Synced>({ defined, switches, usage }: Shape<T>): readonly string[] => [
   'list [--workspace NAME]',
   'show NAME [--workspace NAME]',
   [
@@ -46,6 +50,7 @@ const usageOf = <T extends Synced>({ defined, switches }: Shape<T>): readonly st
     ...Object.keys(switches).map((option) => `[--${option} yes|no]`),
     '[--workspace NAME]',
   ].join(' '),
+  ...usage,
 ]
 
 export const syncedCommand = <T extends Synced>(shape: Shape<T>): Command => ({
@@ -62,17 +67,27 @@ export const syncedCommand = <T extends Synced>(shape: Shape<T>): Command => ({
     ...Object.fromEntries(
       Object.keys(shape.switches).map((option) => [option, { type: 'string' as const }]),
     ),
+    ...shape.options,
   },
-  positionals: { min: 1, max: 2 },
-  run: (call) =>
-    withAdmin(call, (ask) => {
-      const [verb, name] = call.positionals
-      if (verb === 'list' && name === undefined) return list(call, ask, shape)
-      if (verb === 'show' && name !== undefined) return show(call, { ask, shape, name })
-      if (verb === 'add' && name !== undefined) return add(call, { ask, shape, name })
-      throw failing(['say "list", "show NAME" or "add NAME"'], 2)
-    }),
+  positionals: { min: 1, max: 3 },
+  run: (call) => withAdmin(call, (ask) => runVerb(call, ask, shape)),
 })
+
+const runVerb = <T extends Synced>(call: Call, ask: Ask, shape: Shape<T>): Promise<number> => {
+  const [verb = '', name, ...rest] = call.positionals
+  const own = Object.hasOwn(shape.verbs, verb) ? shape.verbs[verb] : undefined
+  if (own !== undefined) return own(call, ask)
+  if (rest.length > 0) throw failing([sayOne(shape)], 2)
+  if (verb === 'list' && name === undefined) return list(call, ask, shape)
+  if (verb === 'show' && name !== undefined) return show(call, { ask, shape, name })
+  if (verb === 'add' && name !== undefined) return add(call, { ask, shape, name })
+  throw failing([sayOne(shape)], 2)
+}
+
+const sayOne = ({ verbs }: { readonly verbs: object }): string =>
+  `say "list", "show NAME", "add NAME"${Object.keys(verbs)
+    .map((verb) => `, "${verb}"`)
+    .join('')}`
 
 type Shapeless = { readonly path: string; readonly plural: string }
 
@@ -164,7 +179,7 @@ const add = async <T extends Synced>(
 }
 
 /** The text form as it is, or the JSON or YAML of a file. */
-const readDefinition = async (given: string): Promise<unknown> =>
+export const readDefinition = async (given: string): Promise<unknown> =>
   /^\s*(NOT\b|[a-z_]+\(|\()/.test(given) ? given : readValue(given)
 
 const switchesOf = (call: Call, switches: Readonly<Record<string, string>>) =>

@@ -1,6 +1,7 @@
 // `millrace trait`: lists computed traits, shows one, and adds one.
 import type { Ask } from './client.ts'
 import type { Call, Command } from './command.ts'
+import { historyUsage, sizes, versions } from './history.ts'
 import { loadSynced, type Synced, syncedCommand } from './synced.ts'
 
 type Trait = Synced & {
@@ -10,14 +11,16 @@ type Trait = Synced & {
   readonly users: number
 }
 
-const shape = { path: '/admin/v1/traits', plural: 'traits' }
+const shape = { path: '/admin/v1/traits', plural: 'traits', noun: 'computed trait' }
 
 export const command: Command = syncedCommand<Trait>({
   ...shape,
   name: 'trait',
-  noun: 'computed trait',
   defined: 'measure',
-  summary: 'list computed traits with how many users have one, show one, or add one',
+  summary:
+    'list computed traits with how many users have one, show or add one, and how it came to be',
+  verbs: { versions: versions(shape), sizes: sizes(shape) },
+  usage: historyUsage,
   switches: { 'retract-on-delete': 'retractOnDelete' },
   columns: [['USERS', ({ users }) => String(users)]],
   lines: ({ users, text, measure, retractOnDelete }) => [
