@@ -16,6 +16,8 @@ export type Flip = {
   readonly member: boolean
   /** Of a computed trait, as JSON; `null` for none, and for audiences. */
   readonly value: string | null
+  /** What changed is whether the user counts for their accounts, not a membership. */
+  readonly mark: boolean
 }
 
 type Look = {
@@ -36,8 +38,9 @@ export const assess = (user: UserState, { audiences, at, whole }: Look): readonl
   for (const audience of audiences) {
     const now = yieldOf(audience, facts, at)
     due = Math.min(due, now.due)
-    if (take(user, audience, now))
-      flips.push({ audienceId: audience.id, userKey: user.key, userId: user.userId, ...now.of })
+    if (!take(user, audience, now)) continue
+    const mark = audience.yields.type === 'mark'
+    flips.push({ audienceId: audience.id, userKey: user.key, userId: user.userId, mark, ...now.of })
   }
   user.due = whole ? due : Math.min(user.due, due)
   return flips
@@ -46,7 +49,7 @@ export const assess = (user: UserState, { audiences, at, whole }: Look): readonl
 type Now = { readonly of: Pick<Flip, 'member' | 'value'>; readonly due: number }
 
 const yieldOf = ({ yields }: PlannedAudience, facts: Facts, at: number): Now => {
-  if (yields.type === 'membership') {
+  if (yields.type !== 'value') {
     const { condition } = yields
     const member = holds(condition, facts, at)
     return { of: { member, value: null }, due: nextChange(condition, facts, at) }
@@ -73,15 +76,27 @@ const take = (user: UserState, { id, yields }: PlannedAudience, { of }: Now): bo
   return true
 }
 
-/** What the user is in and has, to be written again where the row of memberships must show a new name. */
-export const heldBy = ({ key: userKey, userId, members, computed }: UserState): readonly Flip[] => [
-  ...members.map((audienceId) => ({ audienceId, userKey, userId, member: true, value: null })),
-  ...[...computed].map(([audienceId, value]) => ({
-    ...{ audienceId, userKey, userId, value },
-    member: true,
-  })),
-]
+/**
+ * What the user is in and has, to be written again where the row of memberships must show a new name.
+ * `accountIds`: of those the user's own bits say nothing of memberships.
+ */
+export const heldBy = (user: UserState, accountIds: ReadonlySet<number>): readonly Flip[] => {
+  const { key: userKey, userId, members, computed } = user
+  const of = { userKey, userId, member: true, mark: false }
+  return [
+    ...members.flatMap((audienceId) =>
+      accountIds.has(audienceId) ? [] : [{ ...of, audienceId, value: null }],
+    ),
+    ...[...computed].map(([audienceId, value]) => ({ ...of, audienceId, value })),
+  ]
+}
 
-/** What is left of it when the user becomes another. */
-export const leftBy = (user: UserState): readonly Flip[] =>
-  heldBy(user).map((flip) => ({ ...flip, member: false, value: null }))
+/** What is left of it when the user becomes another; of accounts' audiences they may be in any. */
+export const leftBy = (user: UserState, accountIds: ReadonlySet<number>): readonly Flip[] => {
+  const { key: userKey, userId } = user
+  const left = { userKey, userId, member: false, value: null, mark: false }
+  return [
+    ...heldBy(user, accountIds).map((flip) => ({ ...flip, ...left })),
+    ...[...accountIds].map((audienceId) => ({ ...left, audienceId })),
+  ]
+}

@@ -17,7 +17,12 @@ import {
 } from '../domain/condition/leaf.ts'
 import type { Kind, Summary } from '../domain/condition/summary/kind.ts'
 import type { Audience } from '../domain/configuration.ts'
-import { type Definition, leavesOfDefinition, parseDefinition } from '../domain/definition.ts'
+import {
+  conditionOf,
+  type Definition,
+  leavesOfDefinition,
+  parseDefinition,
+} from '../domain/definition.ts'
 import type { JsonObject } from '../domain/message.ts'
 import type { Sql } from '../postgres/sql.ts'
 
@@ -25,6 +30,8 @@ import type { Sql } from '../postgres/sql.ts'
 export type Yield =
   | { readonly type: 'membership'; readonly condition: BoundCondition }
   | { readonly type: 'value'; readonly leaf: BoundLeaf }
+  /** Whether they count for their accounts: who is in the audience is decided of those. */
+  | { readonly type: 'mark'; readonly condition: BoundCondition }
 
 export type PlannedAudience = {
   readonly id: number
@@ -58,6 +65,8 @@ export type Plan = {
   readonly leaves: ReadonlyMap<number, PlannedLeaf>
   /** All, in whatever state. */
   readonly audienceIds: ReadonlySet<number>
+  /** Of audiences of accounts, in whatever state, by workspace. */
+  readonly accountIds: ReadonlyMap<number, ReadonlySet<number>>
   readonly workspaces: ReadonlyMap<number, WorkspacePlan>
 }
 
@@ -145,9 +154,26 @@ const planOf = ({ version, audiences, leaves }: Parts): Plan => {
     version,
     leaves: new Map(planned.map((leaf) => [leaf.id, leaf])),
     audienceIds: new Set(audiences.map(({ audienceId }) => audienceId)),
+    accountIds: accountIdsBy(read),
     workspaces: byWorkspace(planned, evaluated),
   }
 }
+
+type Read = { readonly row: AudienceRow; readonly definition: Definition }
+
+const accountIdsBy = (read: readonly Read[]): Plan['accountIds'] => {
+  const ids = new Map<number, Set<number>>()
+  for (const { row, definition } of read)
+    if (definition.type === 'account')
+      ids.set(row.workspaceId, (ids.get(row.workspaceId) ?? new Set()).add(row.audienceId))
+  return ids
+}
+
+const noIds: ReadonlySet<number> = new Set()
+
+/** The workspace's audiences of accounts. */
+export const accountIdsOf = ({ accountIds }: Plan, workspaceId: number): ReadonlySet<number> =>
+  accountIds.get(workspaceId) ?? noIds
 
 /** Only what this code once accepted is stored; a newer version's condition must not be half read. */
 const readDefinition = ({ audienceId, ...row }: AudienceRow): Definition => {
@@ -161,8 +187,9 @@ const yieldsOf = (definition: Definition, find: LeafFinder): Yield | null => {
     const leaf = find(measureNeed(definition.measure))
     return leaf === null ? null : { type: 'value', leaf }
   }
-  const condition = bind(definition.condition, find)
-  return condition === null ? null : { type: 'membership', condition }
+  const condition = bind(conditionOf(definition), find)
+  const type = definition.type === 'account' ? 'mark' : 'membership'
+  return condition === null ? null : { type, condition }
 }
 
 /** The smallest id that fits, so that everybody finds the same leaf. */
@@ -188,7 +215,7 @@ const byWorkspace = (
         feeds: Map.groupBy(feeds, ({ event }) => event),
         audiences: own,
         traitAudiences: own.filter(
-          ({ yields }) => yields.type === 'membership' && readsTraits(yields.condition),
+          ({ yields }) => yields.type !== 'value' && readsTraits(yields.condition),
         ),
       }
       return [id, plan]

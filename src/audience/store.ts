@@ -7,6 +7,7 @@ import { repack } from './pack.ts'
 import { knownTo, type Plan } from './plan.ts'
 import { type PackedRow, packedUser, readRows, usersInValue } from './rows.ts'
 import { shards, type UserState } from './state.ts'
+import { appendMarks } from './ties.ts'
 
 /**
  * Plans are pinned: with stale statistics the planner has turned a few thousand index probes into
@@ -161,12 +162,19 @@ export const saveRows = async (tx: Connection, rows: Iterable<UserRow>): Promise
   )
 }
 
-/** Memberships of users whose rows are locked. An entry of one who is a member already fills the user id. */
+/** Memberships, and marks of accounts, of users whose rows are locked. An entry of one who is a member already fills the user id. */
 export const saveFlips = async (
   tx: Sql,
   { flips, at }: { readonly flips: readonly Flip[]; readonly at: Date },
 ): Promise<void> => {
-  const ordered = flips.toSorted(
+  await appendMarks(
+    tx,
+    flips.flatMap(({ mark, userKey, audienceId, member: has }) =>
+      mark ? [{ userKey, mark: audienceId, has }] : [],
+    ),
+  )
+  const memberships = flips.filter(({ mark }) => !mark)
+  const ordered = memberships.toSorted(
     (left, right) => left.audienceId - right.audienceId || left.userKey - right.userKey,
   )
   const entered = ordered.filter(({ member }) => member)

@@ -4,11 +4,19 @@ import type { Condition, Measure, Problem } from './condition/condition.ts'
 import { type Expanded, expandReferences, type References } from './condition/expand.ts'
 import { type LeafNeed, leavesOf, measureNeed } from './condition/leaf.ts'
 import { parseCondition, parseMeasure } from './condition/parse.ts'
+import {
+  isAboutAccounts,
+  parseUsers,
+  type UsersCondition,
+  withoutAnonymous,
+} from './condition/users.ts'
 import type { Audience } from './configuration.ts'
 
 export type Definition =
   | { readonly type: 'membership'; readonly condition: Condition }
   | { readonly type: 'value'; readonly measure: Measure }
+  /** Members are the users of the accounts that pass. */
+  | { readonly type: 'account'; readonly users: UsersCondition }
 
 export type ParsedDefinition =
   | { readonly ok: true; readonly definition: Definition }
@@ -23,6 +31,10 @@ export const parseDefinition = ({
   if (kind === 'trait') {
     const parsed = parseMeasure(condition, { timezone })
     return parsed.ok ? { ok: true, definition: { type: 'value', measure: parsed.measure } } : parsed
+  }
+  if (isAboutAccounts(condition)) {
+    const parsed = parseUsers(condition, { timezone })
+    return parsed.ok ? { ok: true, definition: { type: 'account', users: parsed.users } } : parsed
   }
   const parsed = parseCondition(condition, { timezone })
   return parsed.ok
@@ -42,9 +54,12 @@ export const closedCondition = (
 ): Expanded => {
   if (kind === 'trait') return { ok: true, json: condition }
   const expanded = expandReferences(condition, referencesTo(others), key)
-  return !expanded.ok || includeAnonymous
-    ? expanded
-    : { ok: true, json: { all: [{ identified: true }, expanded.json] } }
+  if (!expanded.ok || includeAnonymous) return expanded
+  const { json } = expanded
+  return {
+    ok: true,
+    json: isAboutAccounts(json) ? withoutAnonymous(json) : { all: [{ identified: true }, json] },
+  }
 }
 
 const referencesTo = (others: ReadonlyMap<string, Audience>): References => ({
@@ -69,11 +84,26 @@ export const byKey = (
     ),
   )
 
+/** What is asked of each user, whatever follows from it; a computed trait asks nothing. */
+export const conditionOf = (
+  definition: Exclude<Definition, { readonly type: 'value' }>,
+): Condition => (definition.type === 'account' ? definition.users.where : definition.condition)
+
 export const leavesOfDefinition = (definition: Definition): readonly LeafNeed[] =>
-  definition.type === 'value' ? [measureNeed(definition.measure)] : leavesOf(definition.condition)
+  definition.type === 'value'
+    ? [measureNeed(definition.measure)]
+    : leavesOf(conditionOf(definition))
 
 /** Equal for definitions that say the same: an edit that changes nothing is none. */
-export const definitionText = (definition: Definition): string =>
-  definition.type === 'value'
-    ? `value ${measureText(definition.measure)}`
-    : canonicalText(definition.condition)
+export const definitionText = (definition: Definition): string => {
+  switch (definition.type) {
+    case 'value':
+      return `value ${measureText(definition.measure)}`
+    case 'membership':
+      return canonicalText(definition.condition)
+    case 'account': {
+      const { quantifier, identified, where } = definition.users
+      return `${quantifier} ${identified ? 'identified ' : ''}users ${canonicalText(where)}`
+    }
+  }
+}

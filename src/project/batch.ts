@@ -15,6 +15,7 @@ import { saveVerdicts, type Verdict } from '../duplicate/duplicates.ts'
 import { Fault } from '../fault.ts'
 import { movePositions } from '../postgres/position.ts'
 import type { Connection, Pool, Sql } from '../postgres/sql.ts'
+import { saveTies } from './accounts.ts'
 import type { BoundedMap } from './bounded-map.ts'
 import { type Call, identitiesOf, readCall } from './call.ts'
 import { saveDeletions } from './deletion-store.ts'
@@ -188,10 +189,12 @@ export const writeBatch = (desk: Desk, batch: Batch): Promise<Written> =>
       yieldMs: desk.yieldMs,
     })
     await saveVerdicts(tx, [...verdicts.values()])
-    await saveUsers(tx, folded.users, prepared.plan)
+    // First, because a tie that is new comes with a new `ver` of its user.
+    const tied = await saveTies(tx, folded, prepared.plan)
+    await saveUsers(tx, tied, prepared.plan)
     if (!(await addIdentities(tx, folded.identities))) throw unwind({ type: 'stale', plan: null })
     await saveMerges(tx, folded)
-    await saveFlips(tx, { flips: folded.flips, at: new Date(at) })
+    await saveFlips(tx, { flips: folded.flips.filter(({ mark }) => !mark), at: new Date(at) })
     await saveDeletions(tx, calls)
     const metered = meterBatch(calls, { key: desk.usageKey })
     await saveMetered(tx, metered, writerOf(moves))

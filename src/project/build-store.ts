@@ -135,6 +135,8 @@ export type Wanted = {
   readonly condition: JsonObject
   readonly definition: Definition
   readonly text: string
+  /** There was no earlier version of it. */
+  readonly isNew: boolean
 }
 
 /** A new version of each; what was synced of the old one stays, so that only differences are sent. */
@@ -174,6 +176,7 @@ export const dropAudiences = async (tx: Sql, ids: readonly number[]): Promise<vo
   )
   await tx.query('delete from sync_destination where audience_id = any($1)', [ids])
   await tx.query('delete from audience_size where audience_id = any($1)', [ids])
+  await tx.query('delete from account_count where mark = any($1)', [ids])
   await tx.query('delete from audience_state where audience_id = any($1)', [ids])
 }
 

@@ -6,6 +6,7 @@ import { unpackUser } from '../audience/pack.ts'
 import { loadPlan } from '../audience/plan.ts'
 import type { UserState } from '../audience/state.ts'
 import { lockUsersAfter, prepareSession, saveFlips, saveUsers } from '../audience/store.ts'
+import { visitUsers } from '../audience/ties.ts'
 import type { Live } from '../domain/configuration.ts'
 import { deleteHoursBefore } from '../duplicate/store.ts'
 import { type Connection, isReplayable, type Sql } from '../postgres/sql.ts'
@@ -134,6 +135,7 @@ const evaluateChunk = async (
   const at = await highestFolded(tx)
   const flips: Flip[] = []
   const changed: UserState[] = []
+  const visited: number[] = []
   for (const row of rows) {
     const user = unpackUser(row)
     const all = plan.workspaces.get(user.workspaceId)?.audiences ?? []
@@ -142,9 +144,12 @@ const evaluateChunk = async (
     const flipped = assess(user, { audiences, at, whole: false })
     flips.push(...flipped)
     if (flipped.length > 0 || user.due !== due) changed.push(user)
+    // What their accounts pass may be another thing now though nobody's mark changed.
+    if (audiences.some(({ yields }) => yields.type === 'mark')) visited.push(user.key)
   }
   await saveUsers(tx, changed, plan)
   await saveFlips(tx, { flips, at: new Date(at) })
+  await visitUsers(tx, visited)
   return last.key
 }
 

@@ -1,6 +1,7 @@
 // A call as folding needs it: who, when, which leaves it feeds and which traits it writes.
 
 import type { Plan, PlannedFeed } from '../audience/plan.ts'
+import { accountOf } from '../domain/account.ts'
 import { admits } from '../domain/condition/evaluate.ts'
 import type { Observation } from '../domain/condition/summary/kind.ts'
 import { effectiveTime } from '../domain/condition/window.ts'
@@ -13,6 +14,8 @@ export type Call = Observation & {
   readonly workspaceId: number
   readonly feeds: readonly PlannedFeed[]
   readonly traits: JsonObject | null
+  /** The account it ties its user to. */
+  readonly groupId: string | null
   /** Ids it may be the first to show in their month. */
   readonly sighted: readonly Sighted[]
 }
@@ -41,6 +44,7 @@ export const readCall = (message: Message, plan: Plan, sighted: readonly Sighted
     feeds,
     properties,
     traits: traits !== null && Object.keys(traits).length > 0 ? traits : null,
+    groupId: accountOf(message),
     sighted,
   }
 }
@@ -54,6 +58,7 @@ const unfolded = (message: Message, sighted: readonly Sighted[]): Call => ({
   id: message.messageId,
   ...nothing,
   traits: null,
+  groupId: null,
   sighted,
 })
 

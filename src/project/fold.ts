@@ -1,7 +1,13 @@
 // Folding a batch into users, in log order, and deciding from it which memberships flip. Pure.
 import { assess, type Flip, heldBy } from '../audience/assess.ts'
-import type { Plan, PlannedAudience, PlannedFeed } from '../audience/plan.ts'
+import {
+  accountIdsOf,
+  type Plan,
+  type PlannedAudience,
+  type PlannedFeed,
+} from '../audience/plan.ts'
 import { setSummary, setTraits, summaryOf, traitsOf, type UserState } from '../audience/state.ts'
+import type { Marked, Tie } from '../audience/ties.ts'
 import type { Observation } from '../domain/condition/summary/kind.ts'
 import type { Message } from '../domain/message.ts'
 import { writeTraits } from '../domain/traits.ts'
@@ -24,6 +30,14 @@ export type Folded = {
   readonly flips: readonly Flip[]
   readonly identities: readonly AddedIdentity[]
   readonly merges: readonly (Merge & Pick<Placed, 'topic' | 'partition' | 'offset'>)[]
+  /** Accounts that calls tie users to, whether or not they were tied before. */
+  readonly ties: readonly Tie[]
+  /** What vanished users counted for in their accounts. */
+  readonly lostMarks: readonly Marked[]
+  /** Users of before whose user id became known. */
+  readonly named: readonly number[]
+  /** Any user of the batch who lives. */
+  user(key: number): UserState
 }
 
 type Input = {
@@ -40,14 +54,19 @@ type Input = {
 export const foldBatch = async (input: Input): Promise<Folded> => {
   const { calls, plan, known, users, newKey } = input
   const pause = pauser(input.yieldMs)
-  const people = openPeople({ known, users, newKey, leaves: plan.leaves })
+  const people = openPeople({ known, users, newKey, plan })
+  const ties: Tie[] = []
   const looks = new Map<UserState, Set<PlannedAudience>>()
   const merges: Folded['merges'][number][] = []
   for (const { call, topic, partition, offset } of calls) {
     const touched = people.resolve(call.who)
     while (merges.length < people.merges.length)
       merges.push({ ...(people.merges[merges.length] as Merge), topic, partition, offset })
-    if (touched !== null) foldCall(call, touched, { plan, looks })
+    if (touched !== null) {
+      foldCall(call, touched, { plan, looks })
+      const { groupId, workspaceId } = call
+      if (groupId !== null) ties.push({ userKey: touched.user.key, workspaceId, groupId })
+    }
     if (pause.due()) await pause.take()
   }
   const flips: Flip[] = [...people.flips]
@@ -62,6 +81,10 @@ export const foldBatch = async (input: Input): Promise<Folded> => {
     flips,
     identities: people.added(),
     merges,
+    ties: ties.map((tie) => ({ ...tie, userKey: people.survivor(tie.userKey) })),
+    lostMarks: people.lostMarks,
+    named: all.flatMap(({ user, named }) => (named && user.ver > 0 ? [user.key] : [])),
+    user: (key) => (people.touched.get(key) as Touched).user,
   }
 }
 
@@ -118,5 +141,10 @@ const look = (touched: Touched, { plan, at, audiences }: Look): readonly Flip[] 
   const flips = assess(user, { audiences: whole ? all : (audiences ?? []), at, whole })
   if (!named) return flips
   const flipped = new Set(flips.map(({ audienceId }) => audienceId))
-  return [...flips, ...heldBy(user).filter(({ audienceId }) => !flipped.has(audienceId))]
+  return [
+    ...flips,
+    ...heldBy(user, accountIdsOf(plan, user.workspaceId)).filter(
+      ({ audienceId }) => !flipped.has(audienceId),
+    ),
+  ]
 }

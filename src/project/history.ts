@@ -1,7 +1,9 @@
 // Folding history into a build's new leaves: what stands in the log before the fence, once, in chunks.
-import { loadPlan, type Plan, type PlannedFeed } from '../audience/plan.ts'
+import { accountIdsOf, loadPlan, type Plan, type PlannedFeed } from '../audience/plan.ts'
 import type { UserState } from '../audience/state.ts'
 import { lockUsers, prepareSession, saveUsers } from '../audience/store.ts'
+import { marksOf, tieUsers } from '../audience/ties.ts'
+import { accountOf } from '../domain/account.ts'
 import type { Observation } from '../domain/condition/summary/kind.ts'
 import { effectiveTime } from '../domain/condition/window.ts'
 import { type Identity, whoOf } from '../domain/identity.ts'
@@ -114,19 +116,39 @@ const writeChunk = async (tx: Connection, chunk: Chunk, verdict: Verdict): Promi
   )
   const users = await lockSubjects(tx, facts)
   const changed = new Set<UserState>()
-  for (const { subject, feeds, ...seen } of facts) {
+  const tying = new Map<UserState, Set<string>>()
+  for (const { subject, feeds, groupId, ...seen } of facts) {
     const user = users.get(subject.text)
     // Nobody any more: erased since.
     if (user === undefined) continue
     for (const feed of feeds) if (observe(user, feed, seen)) changed.add(user)
+    if (groupId !== null) tying.set(user, (tying.get(user) ?? new Set()).add(groupId))
   }
   await saveVerdicts(tx, [verdict])
+  for (const user of await tieOf(tx, tying, plan)) changed.add(user)
   await saveUsers(tx, [...changed], plan)
+}
+
+/** Once tied, tied: calls that were folded live as well change nothing. Returns whom a tie is new to. */
+const tieOf = async (
+  tx: Connection,
+  tying: ReadonlyMap<UserState, ReadonlySet<string>>,
+  plan: Plan,
+): Promise<readonly UserState[]> => {
+  const users = [...tying.keys()]
+  const tied = await tieUsers(tx, {
+    ties: [...tying].flatMap(([{ key: userKey, workspaceId }, groupIds]) =>
+      [...groupIds].map((groupId) => ({ userKey, workspaceId, groupId })),
+    ),
+    marks: users.flatMap((user) => marksOf(user, accountIdsOf(plan, user.workspaceId))),
+  })
+  return users.filter(({ key }) => tied.has(key))
 }
 
 type Fact = Observation & {
   readonly subject: Identity
   readonly feeds: readonly PlannedFeed[]
+  readonly groupId: string | null
 }
 
 type Under = { readonly plan: Plan; readonly build: Build }
@@ -134,12 +156,13 @@ type Under = { readonly plan: Plan; readonly build: Build }
 const factOf = (message: Message, { plan, build }: Under): readonly Fact[] => {
   const fed = fedBy(message, plan)
   const feeds = fed.feeds.filter(({ leaf }) => leaf.buildId === build.id)
-  if (feeds.length === 0) return []
+  const groupId = plan.accountIds.has(message.workspaceId) ? accountOf(message) : null
+  if (feeds.length === 0 && groupId === null) return []
   const who = whoOf(message)
   if (who.type === 'nobody') return []
   const te = effectiveTime(message.timestamp, message.receivedAt)
   const { receivedAt: r, messageId: id } = message
-  return [{ subject: who.subject, feeds, te, r, id, properties: fed.properties }]
+  return [{ subject: who.subject, feeds, groupId, te, r, id, properties: fed.properties }]
 }
 
 /** By the identity’s text. Whoever merged between the two statements is found again by trying anew. */

@@ -1,7 +1,8 @@
 // Who is who while a batch is folded: resolves identities to users, and makes, links and merges users.
 import { type Flip, leftBy } from '../audience/assess.ts'
-import type { PlannedLeaf } from '../audience/plan.ts'
+import { accountIdsOf, type Plan } from '../audience/plan.ts'
 import { absorb, newUser, type UserState } from '../audience/state.ts'
+import { type Marked, marksOf } from '../audience/ties.ts'
 import { type Identity, identityLimits, type Who } from '../domain/identity.ts'
 
 export type Touched = {
@@ -29,6 +30,8 @@ export type People = {
   readonly merges: readonly Merge[]
   /** Users that merged away, with their state as it was. */
   readonly vanished: readonly UserState[]
+  /** What those counted for in their accounts, as it was stored. */
+  readonly lostMarks: readonly Marked[]
   /** Memberships that vanished users lose. */
   readonly flips: readonly Flip[]
   /** Whom a user has become. */
@@ -43,15 +46,16 @@ type Options = {
   /** Every user of `known`, locked. */
   readonly users: ReadonlyMap<number, UserState>
   readonly newKey: () => number
-  readonly leaves: ReadonlyMap<number, PlannedLeaf>
+  readonly plan: Plan
 }
 
-export const openPeople = ({ known, users, newKey, leaves }: Options): People => {
+export const openPeople = ({ known, users, newKey, plan }: Options): People => {
   const touched = new Map<number, Touched>()
   const fresh = new Map<string, { readonly identity: Identity; readonly key: number }>()
   const mergedInto = new Map<number, number>()
   const merges: Merge[] = []
   const vanished: UserState[] = []
+  const lostMarks: Marked[] = []
   const flips: Flip[] = []
 
   const survivor = (key: number): number => {
@@ -89,13 +93,18 @@ export const openPeople = ({ known, users, newKey, leaves }: Options): People =>
   const create = (identity: Identity): Touched =>
     link(identity, touch(newUser(newKey(), identity.workspaceId)))
   const merge = (from: Touched, into: Touched): void => {
-    flips.push(...leftBy(from.user))
-    absorb(into.user, from.user, leaves)
+    const accountIds = accountIdsOf(plan, from.user.workspaceId)
+    flips.push(...leftBy(from.user, accountIds))
+    absorb(into.user, from.user, plan.leaves)
     into.changed = true
     into.whole = true
     mergedInto.set(from.user.key, into.user.key)
     touched.delete(from.user.key)
-    if (from.user.ver > 0) vanished.push(from.user)
+    if (from.user.ver > 0) {
+      vanished.push(from.user)
+      const stored = from.named ? { ...from.user, userId: null } : from.user
+      lostMarks.push(...marksOf(stored, accountIds))
+    }
     const { workspaceId } = into.user
     merges.push({ from: from.user.key, into: into.user.key, workspaceId })
   }
@@ -104,6 +113,7 @@ export const openPeople = ({ known, users, newKey, leaves }: Options): People =>
     touched,
     merges,
     vanished,
+    lostMarks,
     flips,
     survivor,
     added: () =>

@@ -46,13 +46,14 @@ export const reconcile = async (
   const plan = await readPlanRow(pool)
   // Another process knows a newer configuration: what this one lacks may be new, not gone.
   if (configuration.version < plan.configuration) return null
+  const states = new Map((await readStates(pool)).map((row) => [row.audienceId, row.definition]))
   const others = othersOf(configuration)
   const wanted = [...configuration.audiences.values()].map((audience): Wanted => {
     const condition = closed(audience, others(audience.workspaceId))
     const definition = readDefinition(audience.id, { ...audience, condition })
-    return { audience, condition, definition, text: definitionText(definition) }
+    const isNew = !states.has(audience.id)
+    return { audience, condition, definition, text: definitionText(definition), isNew }
   })
-  const states = new Map((await readStates(pool)).map((row) => [row.audienceId, row.definition]))
   const gone = [...states.keys()].filter((id) => !configuration.audiences.has(id))
   const busy = (await readBuild(pool)) !== null
   const changed = busy
@@ -117,7 +118,8 @@ const change = async (tx: Connection, { next, wanted, gone, changed }: Change): 
   await dropIdleLeaves(tx)
   if (changed.length === 0) return
   const leaves = missingLeaves(await readLeaves(tx), wanted, changed)
-  const buildId = await addBuild(tx, leaves.length > 0 ? 'folding' : 'evaluating')
+  const hasHistory = leaves.length > 0 || changed.some(tiesAnew)
+  const buildId = await addBuild(tx, hasHistory ? 'folding' : 'evaluating')
   if (leaves.length > 0) await addLeaves(tx, { buildId, leaves })
   await saveAudiences(tx, { buildId, wanted: changed })
   await dropIdleLeaves(tx)
@@ -136,6 +138,9 @@ const dropIdleLeaves = async (tx: Connection): Promise<void> => {
   const idle = leaves.filter(({ id }) => !used.has(id)).map(({ id }) => id)
   if (idle.length > 0) await dropLeaves(tx, idle)
 }
+
+/** Ties made of calls before there were any are found with an audience's first build. */
+const tiesAnew = ({ definition, isNew }: Wanted): boolean => isNew && definition.type === 'account'
 
 /** Each new leaf keeps what the most demanding audience needs of it. */
 const missingLeaves = (

@@ -3,6 +3,7 @@
 import type { Bell } from '../bell.ts'
 import type { Configuration } from '../domain/configuration.ts'
 import { type Candidate, isDue, nextSyncAt } from '../domain/schedule.ts'
+import { keepAccountsShort } from './accounts.ts'
 import type { Run, RunAudience } from './chunk.ts'
 import type { Relay } from './relay.ts'
 import { retract } from './retract.ts'
@@ -25,6 +26,7 @@ export const coordinate = async ({ term, relay, bell }: Coordinator): Promise<vo
   await relay.drain()
   for (;;) {
     term.signal.throwIfAborted()
+    await keepAccountsShort(term)
     for (const pending of await pendingRuns(term.seat, term.deps.limits.requestsMax)) {
       const run = await takeUp(term, pending, waiting)
       if (run) await syncRun(term, relay, run)

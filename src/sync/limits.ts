@@ -31,6 +31,12 @@ export const syncLimits = {
   runsKept: 10_000,
   /** How often an audience was counted; older counts are deleted. At the usual pace, half a year. */
   sizesKept: 2_000,
+  /** Changes of accounts added up in one transaction. */
+  accountDeltasMax: 5_000,
+  /** Users of accounts whose memberships one transaction sets. */
+  accountUsersMax: 1_000,
+  /** As many changes of accounts are not left waiting for a run that asks for them. */
+  accountBacklogMax: 10_000,
 } as const
 
 export type SyncLimits = { readonly [name in keyof typeof syncLimits]: number }

@@ -1,5 +1,6 @@
 // A run: waits until the projector has passed the barrier, then syncs each shard that changed.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { settleAccounts } from './accounts.ts'
 import { catchUp } from './catch-up.ts'
 import { type Run, syncShards } from './chunk.ts'
 import type { Relay } from './relay.ts'
@@ -13,6 +14,7 @@ export const syncRun = async (term: Term, relay: Relay, run: Run): Promise<void>
   const began = performance.now()
   await reached(term, run)
   const waitedMs = Math.round(performance.now() - began)
+  await settleAccounts(term, run)
   await catchUp(term, relay, run)
   const shards = await openShards(term.seat, {
     runId: run.id,

@@ -16,6 +16,7 @@ import type { Summary } from '../../src/domain/condition/summary/kind.ts'
 import { effectiveTime } from '../../src/domain/condition/window.ts'
 import {
   closedCondition,
+  conditionOf,
   leavesOfDefinition,
   parseDefinition,
 } from '../../src/domain/definition.ts'
@@ -71,7 +72,7 @@ const engineOf = (definition: Definition, all: readonly Definition[], isNamed: b
       const leaf = find(measureNeed(found.measure)) as BoundLeaf
       return { answer: leafValue(leaf, facts, at), due: leafTurns(leaf, facts, at) }
     }
-    const bound = bind(found.condition, find)
+    const bound = bind(conditionOf(found), find)
     if (bound === null) throw new Error('a leaf has no id')
     return { answer: holds(bound, facts, at) || undefined, due: nextChange(bound, facts, at) }
   }

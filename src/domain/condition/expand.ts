@@ -2,6 +2,7 @@
 import type { Json, JsonObject } from '../message.ts'
 import { conditionLimits, type Problem } from './condition.ts'
 import { stampTimezone } from './stamp-timezone.ts'
+import { isAboutAccounts } from './users.ts'
 
 export type Reference = { readonly type: 'audience' | 'computed'; readonly key: string }
 
@@ -86,6 +87,12 @@ const expandNode = (node: Json, run: Run, place: Place): Json => {
     return measured === null ? null : expandRef(measured, run, place)
   }
   const expanded: Record<string, Json> = { ...node }
+  const { users } = node
+  if (place.depth === 0 && isObject(users) && Object.hasOwn(users, 'where'))
+    expanded['users'] = {
+      ...users,
+      where: expandNode(users['where'] as Json, run, at('users.where')),
+    }
   for (const kind of ['all', 'any'] as const) {
     const children = node[kind]
     if (Array.isArray(children))
@@ -112,6 +119,8 @@ const expandAudience = (node: JsonObject, run: Run, place: Place): Json => {
   }
   const found = run.references.audience(key)
   if (found === null) return refuse(`expected the key of an audience: there is none "${key}"`)
+  if (isAboutAccounts(found.where))
+    return refuse(`expected the key of an audience of users: "${key}" is one of accounts`)
   if (++run.written > writtenMax) return tooMany(run, path)
   const where = expandNode(stampTimezone(found.where, found.timezone), run, {
     ...{ path, depth: 0, trail: [...place.trail, key] },

@@ -48,7 +48,8 @@ export const parsePropertyFilter = (json: unknown, options = utc): ParsedFilter 
   return found === null ? { ok: false, problems } : { ok: true, filter: found }
 }
 
-const reading = <T>(
+/** Parses the whole of it, and says all that is wrong with it. */
+export const reading = <T>(
   json: unknown,
   { timezone }: ParseOptions,
   parse: (at: Reading) => T | null,
@@ -64,10 +65,10 @@ const reading = <T>(
 
 const kinds = [
   ...(['all', 'any', 'not', 'trait', 'event'] as const),
-  ...(['compare', 'sequence', 'identified', 'audience', 'computed'] as const),
+  ...(['compare', 'sequence', 'identified', 'audience', 'computed', 'users'] as const),
 ]
 
-const parseNode = (at: Reading, depth: number): Condition | null => {
+export const parseNode = (at: Reading, depth: number): Condition | null => {
   const node = at.object()
   if (node === null) return null
   const kind = kindOf(at, node, kinds)
@@ -96,5 +97,9 @@ const parseNode = (at: Reading, depth: number): Condition | null => {
     case 'audience':
     case 'computed':
       return at.in(kind).refuse('expected no reference here: it must be written out first')
+    case 'users':
+      return at
+        .in(kind)
+        .refuse('expected "users" only as the whole condition of an audience with scope "account"')
   }
 }

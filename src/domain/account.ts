@@ -1,0 +1,47 @@
+// Accounts: when one passes an audience's condition on its users, and what a change of counts turns.
+import type { Quantifier } from './condition/users.ts'
+import { isBlocked } from './identity.ts'
+import type { Message } from './message.ts'
+
+/** What is counted of an account's users beside the audiences whose inner condition they meet. */
+export const accountMarks = { tied: 0, identified: -1 } as const
+
+/** What an audience asks of an account; `identified`: only users with a user id are its users. */
+export type AccountRule = {
+  readonly audienceId: number
+  readonly workspaceId: number
+  readonly quantifier: Quantifier
+  readonly identified: boolean
+}
+
+/** How many of an account's users have the mark. */
+export type Counted = (mark: number) => number
+
+/** All and none ask for one user at least: an account of nobody passes nothing. */
+export const accountPasses = (rule: AccountRule, counted: Counted): boolean => {
+  const users = counted(rule.identified ? accountMarks.identified : accountMarks.tied)
+  const meeting = counted(rule.audienceId)
+  switch (rule.quantifier) {
+    case 'any':
+      return meeting > 0
+    case 'all':
+      return users > 0 && meeting === users
+    case 'none':
+      return users > 0 && meeting === 0
+  }
+}
+
+/** Whether any rule answers otherwise of the counts `after` than of those `before`. */
+export const accountTurns = (
+  rules: readonly AccountRule[],
+  before: Counted,
+  after: Counted,
+): boolean => rules.some((rule) => accountPasses(rule, before) !== accountPasses(rule, after))
+
+/** The account a call ties its user to. Values that many share by mistake name none. */
+export const accountOf = ({
+  type,
+  groupId,
+  filtered,
+}: Pick<Message, 'type' | 'groupId' | 'filtered'>) =>
+  type === 'group' && filtered === null && groupId !== null && !isBlocked(groupId) ? groupId : null
