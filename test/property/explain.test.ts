@@ -7,68 +7,11 @@ import { kindOf, type LeafNeed, leavesOf } from '../../src/domain/condition/leaf
 import { parseCondition } from '../../src/domain/condition/parse.ts'
 import type { Summary } from '../../src/domain/condition/summary/kind.ts'
 import type { JsonObject } from '../../src/domain/message.ts'
+import { condition } from './explain-scene.ts'
 
 const hour = 3_600_000
 const day = 24 * hour
 const now = Date.UTC(2026, 2, 29, 0, 30)
-
-const window = fc.constantFrom<object>(
-  {},
-  { window: { last: '1h' } },
-  { window: { last: '48h' } },
-  { window: { between_ago: ['24h', '72h'] } },
-  { window: { after: '2026-03-27' } },
-  { window: { calendar_days: 2, timezone: 'Europe/Dublin' } },
-)
-const event = fc
-  .tuple(fc.constantFrom('Ordered', 'Seen'), window)
-  .map(([name, inner]) => ({ name, ...inner }))
-const order = fc.constantFrom('gt', 'gte', 'lt', 'lte', 'eq')
-const leaf: fc.Arbitrary<JsonObject> = fc.oneof(
-  fc
-    .tuple(event, order, fc.nat(3))
-    .map(([of, op, value]) => ({ event: of, count: { op, value } }) as JsonObject),
-  fc
-    .tuple(event, fc.constantFrom('sum', 'avg', 'min', 'max', 'last', 'distinct'), order, fc.nat(6))
-    .map(
-      ([of, reducer, op, value]) => ({ event: of, [reducer]: { prop: 'p', op, value } }) as never,
-    ),
-  fc
-    .tuple(event, order)
-    .map(([of, op]) => ({ event: of, count: { op, ref: 'trait:limit' } }) as JsonObject),
-  fc.tuple(event, event, order).map(([a, b, op]) => ({
-    compare: [
-      { event: a, sum: { prop: 'p' } },
-      { event: b, count: {} },
-    ],
-    op,
-  })),
-  fc.constantFrom<JsonObject>(
-    { identified: true },
-    { trait: 'plan', op: 'eq', value: 'pro' },
-    { trait: 'ends', op: 'within_next', value: '3d' },
-    { trait: 'items[*].sku', op: 'eq', value: 'a' },
-    {
-      sequence: {
-        window: { last: '48h' },
-        settle: 'after_deadline',
-        steps: [
-          { event: { name: 'Seen' } },
-          { event: { name: 'Ordered' }, then: 'did_not', within: '2h' },
-        ],
-      },
-    },
-  ),
-)
-const condition: fc.Arbitrary<JsonObject> = fc.letrec<{ tree: JsonObject }>((tie) => ({
-  tree: fc.oneof(
-    { maxDepth: 3, withCrossShrink: true },
-    leaf,
-    fc.array(tie('tree'), { minLength: 1, maxLength: 3 }).map((all) => ({ all })),
-    fc.array(tie('tree'), { minLength: 1, maxLength: 3 }).map((any) => ({ any })),
-    tie('tree').map((not) => ({ not })),
-  ),
-})).tree
 
 const happened = fc.record({
   name: fc.constantFrom('Ordered', 'Seen'),
@@ -131,8 +74,7 @@ const folded = (need: LeafNeed, events: readonly Happened[], find: Find): Summar
 const sceneOf = (json: JsonObject, of: typeof person extends fc.Arbitrary<infer T> ? T : never) => {
   const parsed = parseCondition(json)
   if (!parsed.ok) throw new Error(parsed.problems[0]?.message)
-  const { condition } = parsed
-  const needs = leavesOf(condition)
+  const needs = leavesOf(parsed.condition)
   const find = known(needs)
   const summaries = new Map(needs.map((need) => [find(need).id, folded(need, of.events, find)]))
   const facts: Facts = {
@@ -140,9 +82,9 @@ const sceneOf = (json: JsonObject, of: typeof person extends fc.Arbitrary<infer 
     traits: () => of.traits as JsonObject,
     summary: ({ id }) => summaries.get(id),
   }
-  const bound = bind(condition, find)
+  const bound = bind(parsed.condition, find)
   if (bound === null) throw new Error('a leaf is not found')
-  return { condition, find, facts, bound }
+  return { condition: parsed.condition, find, facts, bound }
 }
 
 test('the tree evaluates to the bit, and the bit turns just when it says', () => {
