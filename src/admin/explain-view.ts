@@ -1,6 +1,7 @@
 // How the admin API shows a condition explained: its tree, and the facts behind each comparison.
 import Type from 'typebox'
 import type { Bounds, Explained, Fact, Turn } from '../domain/condition/explain.ts'
+import { quantifiers } from '../domain/condition/users.ts'
 import { dateTime, id, named, nullable } from './views.ts'
 
 const turn = {
@@ -45,6 +46,15 @@ export const ExplanationView = named('Explanation', {
   foldedUntil: { ...dateTime, description: 'The newest call known; at is not before it.' },
   member: Type.Boolean({ description: 'As of at.' }),
   ...turn,
+  quantifier: nullable(
+    Type.Union(
+      quantifiers.map((each) => Type.Literal(each)),
+      {
+        description:
+          "Of an audience of accounts: where is what each of an account's users is asked, and member what the last sync found.",
+      },
+    ),
+  ),
   recorded: Type.Boolean({
     description: 'As last evaluated: what time alone changed since is seen by the next sync.',
   }),

@@ -7,13 +7,16 @@ import {
   readMembership,
   readUser,
   readWorked,
-  type UserState,
+  type Worked,
 } from '../audience/look.ts'
 import { readState } from '../control/state.ts'
-import { explain } from '../domain/condition/explain.ts'
-import { parseCondition } from '../domain/condition/parse.ts'
+import type { Condition } from '../domain/condition/condition.ts'
+import { explain, type Turn } from '../domain/condition/explain.ts'
+import { innerOf, type Quantifier } from '../domain/condition/users.ts'
 import type { Audience } from '../domain/configuration.ts'
+import { parseDefinition } from '../domain/definition.ts'
 import type { IdentityKind } from '../domain/identity.ts'
+import type { JsonObject } from '../domain/message.ts'
 import type { Sql } from '../postgres/sql.ts'
 import { type Answer, failure, notFound, ok, refusal } from './answer.ts'
 import { ofKind } from './audiences.ts'
@@ -102,33 +105,55 @@ const answer = async (tx: Sql, { audience, named, at: wanted, now }: Asked): Pro
   const folded = await readFolded(tx)
   const at = wanted ?? Math.max(now, folded)
   if (at < folded) return tooEarly(folded)
-  const parsed = parseCondition(worked.condition, { timezone: worked.timezone })
-  const explained = parsed.ok
-    ? explain({
-        json: worked.condition,
-        condition: parsed.condition,
-        find: await findLeaves(tx, workspaceId),
-        facts: factsOf(user),
-        at,
-      })
-    : null
-  if (explained === null) return backfilling(audience)
+  const about = explainedPart(audience, worked)
+  const facts = factsOf(user)
+  const explained =
+    about && explain({ ...about, find: await findLeaves(tx, workspaceId), facts, at })
+  if (!about || !explained) return backfilling(audience)
   const held = await readMembership(tx, { audienceId: audience.id, userKey: user.key })
+  const recorded = held?.member ?? false
+  const { quantifier } = about
   return ok({
     audienceId: audience.id,
     userId: user.userId,
     at: new Date(at),
     foldedUntil: new Date(folded),
-    member: explained.holds,
-    ...turnView(explained.turns),
-    recorded: recordedOf(user, audience),
+    member: quantifier === null ? explained.holds : recorded,
+    ...turnView(quantifier === null ? explained.turns : unknownTurn),
+    quantifier,
+    recorded,
     synced: held?.synced ?? false,
     enteredAt: held?.enteredAt ?? null,
     where: explainedView(explained),
   })
 }
 
-const recordedOf = ({ members }: UserState, { id }: Audience): boolean => members.includes(id)
+/** Whether an account passes hangs on its other users, too. */
+const unknownTurn: Turn = { at: Number.POSITIVE_INFINITY, isExact: false }
+
+type Part = {
+  readonly json: JsonObject
+  readonly condition: Condition
+  /** `null` unless it is about accounts: then it is what each of their users is asked. */
+  readonly quantifier: Quantifier | null
+}
+
+/** What is asked of the user alone. */
+const explainedPart = ({ kind }: Audience, { condition: json, timezone }: Worked): Part | null => {
+  const parsed = parseDefinition({ kind, condition: json, timezone })
+  if (!parsed.ok) return null
+  const { definition } = parsed
+  switch (definition.type) {
+    case 'membership':
+      return { json, condition: definition.condition, quantifier: null }
+    case 'account': {
+      const { where, quantifier } = definition.users
+      return { json: innerOf(json), condition: where, quantifier }
+    }
+    case 'value':
+      return null
+  }
+}
 
 export const backfilling = ({ id }: Audience): Answer =>
   failure(

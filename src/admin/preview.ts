@@ -10,6 +10,7 @@ import { closed } from '../control/schema.ts'
 import { readState, type State } from '../control/state.ts'
 import type { Condition } from '../domain/condition/condition.ts'
 import { parseCondition } from '../domain/condition/parse.ts'
+import { isAboutAccounts } from '../domain/condition/users.ts'
 import type { Audience } from '../domain/configuration.ts'
 import { byKey, closedCondition } from '../domain/definition.ts'
 import type { JsonObject } from '../domain/message.ts'
@@ -162,7 +163,8 @@ const conditionOf = (
   const others = [...audiences.values()].filter((each) => each.workspaceId === workspaceId)
   const problems = definitionProblems(wanted, others, '/where')
   if (problems.length > 0) return { problems }
-  if (Object.hasOwn(read.json, 'users')) return { problems: [ofAccounts] }
+  if (isAboutAccounts(read.json) || (current && isAboutAccounts(current.condition)))
+    return { problems: [ofAccounts] }
   const expanded = closedCondition(wanted, byKey(others, workspaceId))
   const parsed = expanded.ok ? parseCondition(expanded.json, { timezone }) : expanded
   if (parsed.ok && 'condition' in parsed) return parsed

@@ -75,13 +75,20 @@ export const readUser = async (sql: Sql, named: Named): Promise<UserState | null
   return row === undefined ? null : (readRows(row.user)[0]?.user ?? null)
 }
 
-/** What the last sync told destinations; `null` when it told nothing. */
+export type Membership = {
+  readonly member: boolean
+  readonly enteredAt: Date | null
+  /** Whether destinations were told. */
+  readonly synced: boolean
+}
+
+/** As last worked out; `null` for who is no member, and was not told to be one. */
 export const readMembership = async (
   sql: Sql,
   of: { readonly audienceId: number; readonly userKey: number },
-): Promise<{ readonly enteredAt: Date | null; readonly synced: boolean } | null> => {
-  const { rows } = await sql.query<{ enteredAt: Date | null; synced: boolean }>(
-    `select case when cur then entered_at end as "enteredAt", synced
+): Promise<Membership | null> => {
+  const { rows } = await sql.query<Membership>(
+    `select cur as member, case when cur then entered_at end as "enteredAt", synced
        from membership where audience_id = $1 and user_key = $2`,
     [of.audienceId, of.userKey],
   )

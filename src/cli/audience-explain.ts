@@ -26,6 +26,8 @@ type Node = Turning & {
 type Explanation = Turning & {
   readonly at: string
   readonly member: boolean
+  /** Of an audience of accounts. */
+  readonly quantifier: string | null
   readonly synced: boolean
   readonly enteredAt: string | null
   readonly where: Node
@@ -49,7 +51,14 @@ export const explain = async (call: Call, ask: Ask): Promise<number> => {
   print(call, found, [
     ['as of', found.at],
     ['in it', yes(found.member)],
-    ['changes', turning(found) || 'not by time alone'],
+    ...(found.quantifier === null
+      ? [['changes', turning(found) || 'not by time alone'] as const]
+      : [
+          [
+            'if',
+            `${found.quantifier} of an account's users meet what is asked of this one here`,
+          ] as const,
+        ]),
     ['entered', found.enteredAt ?? 'not'],
     ['told', found.synced ? 'destinations know' : 'destinations do not know'],
   ])

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'vitest'
-import { aRig, audience, day, start } from '../project/rig.ts'
+import { aRig, audience, day, performed, start } from '../project/rig.ts'
 import { startTestAdmin } from './start.ts'
 
 const hour = 3_600_000
@@ -95,5 +95,35 @@ describe('why a user is in an audience', async () => {
     expect((await refused('?userId=nobody'))[0]).toBe(404)
     expect((await refused('?userId=%00'))[0]).toBe(404)
     expect((await viewer('GET', '/admin/v1/audiences/999/explain?userId=u1')).status).toBe(404)
+  })
+
+  test('of an audience of accounts it shows the user’s own part, and what the last sync found', async () => {
+    const users = { quantifier: 'all', where: performed('gte', 1) }
+    const made = (await admin('POST', '/admin/v1/audiences', { name: 'Firms', where: { users } }))
+      .body
+    const own = [audience(id, where, { workspaceId })]
+    rig.live.replace({ audiences: [...own, audience(made.id, { users }, { workspaceId })] })
+    await rig.built()
+    const ask = async () =>
+      (await viewer('GET', `/admin/v1/audiences/${made.id}/explain?userId=u1`)).body
+    expect(await ask()).toMatchObject({
+      quantifier: 'all',
+      member: false,
+      recorded: false,
+      changesAt: null,
+      changesExactly: false,
+      where: { type: 'count', holds: true },
+    })
+    await pool.query(
+      `insert into membership (audience_id, shard, user_key, user_id, cur, synced, entered_at)
+       select $1, user_key % 64, user_key, 'u1', true, true, $2 from ustate where user_id = 'u1'`,
+      [made.id, new Date(start)],
+    )
+    expect(await ask()).toMatchObject({ member: true, recorded: true, synced: true })
+    const preview = await admin('POST', `/admin/v1/audiences/${made.id}/preview`, { where })
+    expect([preview.status, preview.body.error.message]).toEqual([
+      400,
+      'an audience of accounts cannot be tried before: preview what stands in users.where',
+    ])
   })
 })
