@@ -103,7 +103,7 @@ const placesIn = (url: string): Stand['onPlace'] => {
 }
 
 /** Of the server's first process. */
-const pidOf = async (url: string): Promise<number> => {
+export const pidOf = async (url: string): Promise<number> => {
   const pool = openPool({ url, connectionsMax: 1, name: 'bench' })
   try {
     const { rows } = await pool.query<{ at: string }>(
@@ -119,7 +119,7 @@ const pidOf = async (url: string): Promise<number> => {
 const tickUs = 10_000
 
 /** A server's time is its own, that of its children that ended, and that of those that have not. */
-const cpuUsOf = (pid: number): number => {
+export const cpuUsOf = (pid: number): number => {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
   const own = ticksOf(String(pid), [13, 14, 15, 16])
   const theirs = children.filter(Boolean).map((child) => ticksOf(child, [13, 14]))

@@ -1,4 +1,4 @@
-// One contender of the project bench in a process of its own: `bare` upserts rows, `product` projects calls.
+// One contender of the project benches in a process of its own: `bare` upserts rows, `product` projects calls.
 import pino from 'pino'
 import { openCodecs } from '../src/log/avro.ts'
 import type { Source } from '../src/log/log.ts'
@@ -6,8 +6,10 @@ import { memoryLog } from '../src/log/memory.ts'
 import { openPool } from '../src/postgres/pool.ts'
 import type { Pool } from '../src/postgres/sql.ts'
 import { projectLimits, startProject } from '../src/project/project.ts'
+import { answerParent } from './deliver-processes.ts'
+import { audiencesOf, eventNames, type Wanted } from './project-audiences.ts'
 import { upsertFor } from './project-bare.ts'
-import { audiences, callOf, liveOf, partitions } from './project-scene.ts'
+import { callOf, liveOf, partitions } from './project-scene.ts'
 
 export type Order =
   | {
@@ -22,26 +24,38 @@ export type Order =
   | { readonly type: 'stop' }
 
 export type Usage = {
-  readonly cpu: NodeJS.CpuUsage
+  readonly cpuUs: number
   readonly rssBytes: number
   /** Of `bare`: rows written in so many seconds. */
   readonly rows?: number
   readonly seconds?: number
 }
 
-const openProduct = async (pool: Pool) => {
+export type Contender = {
+  readonly kind: 'bare' | 'product'
+  readonly wanted: Wanted
+  /** What the caches of users and of identities take each, where it is not the usual. */
+  readonly cacheBytesMax?: number
+}
+
+const openProduct = async (pool: Pool, { wanted, cacheBytesMax: bytesMax }: Contender) => {
   // Far from the clock of the machine: calls are as of the instant their users were loaded.
   let now = 0
   const log = memoryLog({ partitions, clock: () => new Date(now) })
   const { call: codec } = await openCodecs({})
   const gate = openGate()
+  const names = eventNames(wanted)
   const projector = startProject({
     source: gated(log.source(), gate.passed),
     codecs: { call: codec },
     pool,
-    live: liveOf(audiences),
+    live: liveOf(audiencesOf(wanted)),
     clock: () => new Date(now),
     logger: pino({ level: process.env['BENCH_LOG'] ?? 'silent' }),
+    limits:
+      bytesMax === undefined
+        ? {}
+        : { userCacheBytesMax: bytesMax, identityCacheBytesMax: bytesMax / 4 },
   })
   projector.done.catch((error) => {
     console.error(error)
@@ -58,7 +72,8 @@ const openProduct = async (pool: Pool) => {
         log.truncate('calls', partition, end)
       for (let left = order.events; left > 0; left -= projectLimits.batchCallsMax) {
         const count = Math.min(left, projectLimits.batchCallsMax)
-        const calls = Array.from({ length: count }, () => callOf(number++, { ...order, codec }))
+        const walk = { ...order, names, codec }
+        const calls = Array.from({ length: count }, () => callOf(number++, walk))
         await appender.append('calls', calls)
       }
       globalThis.gc?.()
@@ -100,7 +115,8 @@ const pool = openPool({
   connectionsMax: 8,
   name: 'bench',
 })
-const product = process.argv[2] === 'product' ? await openProduct(pool) : null
+const contender = JSON.parse(process.argv[2] ?? '') as Contender
+const product = contender.kind === 'product' ? await openProduct(pool, contender) : null
 
 const obey = async (order: Order): Promise<Usage> => {
   let done: { rows: number; seconds: number } | null = null
@@ -108,14 +124,9 @@ const obey = async (order: Order): Promise<Usage> => {
   else if (order.type === 'fill') await product?.fill(order)
   else if (order.type === 'start') product?.start()
   else await product?.stop()
-  return { cpu: process.cpuUsage(), rssBytes: process.memoryUsage.rss(), ...done }
+  const { user, system } = process.cpuUsage()
+  return { cpuUs: user + system, rssBytes: process.memoryUsage.rss(), ...done }
 }
 
-process.on('disconnect', () => process.exit(0))
-process.on('message', (order: Order) => {
-  obey(order).then(
-    (usage) => process.send?.(usage),
-    (error: unknown) => process.send?.({ error: String(error) }),
-  )
-})
+answerParent<Order>(obey)
 process.send?.({})

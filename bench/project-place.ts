@@ -1,0 +1,151 @@
+// Where the project benches run: a Postgres whose CPU time can be read, audiences made live, users loaded.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pino from 'pino'
+import { loadPlan } from '../src/audience/plan.ts'
+import type { Audience } from '../src/domain/configuration.ts'
+import { openCodecs } from '../src/log/avro.ts'
+import { memoryLog } from '../src/log/memory.ts'
+import { startPostgres } from '../src/postgres/embedded.ts'
+import { migrate } from '../src/postgres/migrate.ts'
+import { openPool } from '../src/postgres/pool.ts'
+import type { Pool } from '../src/postgres/sql.ts'
+import { startProject } from '../src/project/project.ts'
+import { type Child, openProcesses } from './deliver-processes.ts'
+import { cpuUsOf, pidOf } from './deliver-stand.ts'
+import { audiencesOf, eventNames, type Wanted } from './project-audiences.ts'
+import type { Contender, Order, Usage } from './project-contender.ts'
+import { loadUsers } from './project-people.ts'
+import { liveOf, partitions } from './project-scene.ts'
+
+export type Place = {
+  readonly pool: Pool
+  /** Of all its processes so far. */
+  postgresCpuUs(): number
+  contender(contender: Contender): Promise<Child>
+}
+
+export const withPlace = async <R>(use: (place: Place) => Promise<R>): Promise<R> => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'millrace-bench-'))
+  const postgres = await startPostgres({
+    dataDir,
+    settings: { shared_buffers: '512MB', max_wal_size: '4GB' },
+  })
+  process.env['BENCH_DATABASE_URL'] = postgres.url
+  const pool = openPool({ url: postgres.url, connectionsMax: 16, name: 'bench' })
+  const processes = openProcesses()
+  try {
+    await migrate(pool)
+    const pid = await pidOf(postgres.url)
+    return await use({
+      pool,
+      postgresCpuUs: () => cpuUsOf(pid),
+      contender: async (contender) => {
+        const file = 'project-contender.ts'
+        const [child] = await processes.start(file, [JSON.stringify(contender)])
+        return child
+      },
+    })
+  } finally {
+    await processes.end()
+    await pool.close()
+    await postgres.stop()
+    await rm(dataDir, { recursive: true, force: true })
+  }
+}
+
+type Loaded = { readonly wanted: Wanted; readonly users: number; readonly now: number }
+
+export const loadPlace = async (pool: Pool, { wanted, users, now }: Loaded): Promise<State> => {
+  await buildAudiences(pool, audiencesOf(wanted))
+  await loadUsers(pool, await loadPlan(pool), { users, now, names: eventNames(wanted) })
+  const { rows } = await pool.query<State>(
+    `select avg(octet_length(st))::float8 as mean, max(octet_length(st))::float8 as most from ustate`,
+  )
+  return rows[0] as State
+}
+
+/** Bytes of a user's packed state. */
+export type State = { readonly mean: number; readonly most: number }
+
+/** A projector over an empty log makes the plan. */
+export const buildAudiences = async (pool: Pool, all: readonly Audience[]): Promise<void> => {
+  const clock = () => new Date()
+  const { call } = await openCodecs({})
+  const projector = startProject({
+    source: memoryLog({ partitions, clock }).source(),
+    codecs: { call },
+    pool,
+    live: liveOf(all),
+    clock,
+    logger: pino({ level: 'silent' }),
+  })
+  projector.done.catch((error) => {
+    console.error(error)
+    process.exit(1)
+  })
+  while ((await countLive(pool)) < all.length) await sleep(20)
+  await projector.stop()
+  // The contender's log starts at its beginning, too.
+  await pool.query(`delete from position where reader = 'project'`)
+}
+
+export const countLive = async (pool: Pool): Promise<number> => {
+  const { rows } = await pool.query<{ live: number }>(
+    `select count(*)::int as live from audience_state where state = 'live'`,
+  )
+  return rows[0]?.live ?? 0
+}
+
+/** Rows of users written so far. */
+export const countWrites = async (pool: Pool): Promise<number> => {
+  const { rows } = await pool.query<{ sum: number }>('select sum(ver)::float8 as sum from ustate')
+  return rows[0]?.sum ?? 0
+}
+
+export const ask = (child: Child, order: Order): Promise<Usage> => child.ask<Usage>(order)
+
+/** Counted where the effects are: positions move in the transaction that writes the users. */
+export const reached = async (pool: Pool, end: number): Promise<void> => {
+  while ((await countProjected(pool)) < end) await sleep(10)
+}
+
+const countProjected = async (pool: Pool): Promise<number> => {
+  const { rows } = await pool.query<{ sum: number }>(
+    `select sum(next)::float8 as sum from position where reader = 'project'`,
+  )
+  return rows[0]?.sum ?? 0
+}
+
+export type Spent = {
+  readonly seconds: number
+  readonly nodeUs: number
+  readonly postgresUs: number
+  readonly writes: number
+  readonly rssBytes: number
+}
+
+type Work = { readonly users: number; readonly events: number; readonly now: number }
+
+/** Has a product project so many calls of so many users, and says what it took; one product a place. */
+export const projecting = (place: Place, child: Child): ((work: Work) => Promise<Spent>) => {
+  const { pool } = place
+  let end = 0
+  return async (work) => {
+    end += work.events
+    await ask(child, { type: 'fill', ...work })
+    const written = await countWrites(pool)
+    await pool.query('checkpoint')
+    const postgres = place.postgresCpuUs()
+    const began = performance.now()
+    const before = await ask(child, { type: 'start' })
+    await reached(pool, end)
+    const seconds = (performance.now() - began) / 1_000
+    const postgresUs = place.postgresCpuUs() - postgres
+    const { cpuUs, rssBytes } = await ask(child, { type: 'start' })
+    const writes = (await countWrites(pool)) - written
+    return { seconds, nodeUs: cpuUs - before.cpuUs, postgresUs, writes, rssBytes }
+  }
+}
