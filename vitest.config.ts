@@ -14,6 +14,7 @@ const receivers = 'test/**/*.receivers.test.ts'
 const snippets = 'test/**/*.snippets.test.ts'
 const php = 'test/**/*.php.test.ts'
 const chaos = 'test/**/*.chaos.test.ts'
+const fuzz = 'test/**/*.fuzz.test.ts'
 /** Packages that the suites of clients and receivers install for themselves. */
 const packages = '**/node_modules/**'
 
@@ -44,6 +45,7 @@ export default defineConfig({
           name: 'acceptance',
           include: [acceptance],
           exclude: [packages],
+          globalSetup: shared.globalSetup,
           testTimeout: 1_800_000,
         },
       },
@@ -68,6 +70,16 @@ export default defineConfig({
           exclude: [packages],
           fileParallelism: false,
           testTimeout: 1_800_000,
+        },
+      },
+      // Goes on until the first difference: `npm run fuzz -- audiences`.
+      {
+        test: {
+          ...shared,
+          name: 'fuzz',
+          include: [fuzz],
+          exclude: [packages],
+          testTimeout: 2_147_483_647,
         },
       },
       // What receivers check our requests with: `npm run test:receivers`.

@@ -314,12 +314,14 @@ export const history = (
     for (const audience of audiences) {
       const answer = answerOf(audience, person, audiences)
       const userId = person.userId as string
-      let before: Answers = new Map()
+      const had = (value: Json | undefined): Answers =>
+        new Map(value === undefined ? [] : [[userId, value]])
+      let before: Json | undefined
       instants.forEach((at, index) => {
         const value = isSeen(person, at) ? answer(at) : undefined
-        const after: Answers = value === undefined ? new Map() : new Map([[userId, value]])
-        told[index]?.push(...changesBetween(audience, before, after))
-        before = after
+        if (value === before) return
+        told[index]?.push(...changesBetween(audience, had(before), had(value)))
+        before = value
       })
     }
   return told

@@ -22,42 +22,40 @@ export const reduce = (
   { prop = [], min_frequency = 2, timezone = 'UTC' }: Reducing,
   events: readonly Happened[],
 ): Json | undefined => {
+  if (reducer === 'count') return events.length
+  if (reducer === 'distinct_days')
+    return new Set(events.map(({ te }) => localDay(timezone, te))).size || undefined
   const values = events.map(({ properties }) => valueAt(properties, prop) ?? null)
-  const scalars = values.filter(isScalar)
+  if (reducer === 'first') return values.find(isScalar)
+  if (reducer === 'last') return values.findLast(isScalar)
+  return ofNumbers(reducer, values) ?? ofTexts(reducer, values, min_frequency)
+}
+
+const ofNumbers = (reducer: Reducer, values: readonly Json[]): Json | undefined => {
   const numbers = values.filter((it) => numberOf(it) !== null)
-  const texts = values
-    .flat()
-    .filter(isScalar)
-    .map((it) => String(it).normalize('NFC'))
-  const different = [...new Set(texts)].sort(byCodePoint)
-  const times = (text: string) => texts.filter((it) => it === text).length
   const total = () => numbers.reduce<bigint>((sum, it) => sum + millionths(it), 0n)
-  switch (reducer) {
-    case 'count':
-      return events.length
-    case 'sum':
-      return nearest(total(), 1)
-    case 'avg':
-      return numbers.length === 0 ? undefined : nearest(total(), numbers.length)
-    case 'min':
-      return numbers.length === 0 ? undefined : Math.min(...numbers.map(Number)) + 0
-    case 'max':
-      return numbers.length === 0 ? undefined : Math.max(...numbers.map(Number)) + 0
-    case 'first':
-      return scalars[0]
-    case 'last':
-      return scalars.at(-1)
-    case 'distinct':
-      return different.length || undefined
-    case 'unique':
-      return different.length === 0 ? undefined : different
-    case 'mode':
-      return different
-        .filter((text) => times(text) >= min_frequency)
-        .sort((a, b) => times(b) - times(a) || byCodePoint(a, b))[0]
-    case 'distinct_days':
-      return new Set(events.map(({ te }) => localDay(timezone, te))).size || undefined
-  }
+  if (reducer === 'sum') return nearest(total(), 1)
+  if (numbers.length === 0) return undefined
+  if (reducer === 'avg') return nearest(total(), numbers.length)
+  if (reducer === 'min') return Math.min(...numbers.map(Number)) + 0
+  return reducer === 'max' ? Math.max(...numbers.map(Number)) + 0 : undefined
+}
+
+const ofTexts = (
+  reducer: Reducer,
+  values: readonly Json[],
+  frequency: number,
+): Json | undefined => {
+  const scalars = values.flat().filter(isScalar)
+  const texts = scalars.map((it) => String(it).normalize('NFC'))
+  const times = (text: string) => texts.filter((it) => it === text).length
+  const different = [...new Set(texts)].sort(byCodePoint)
+  if (reducer === 'distinct') return different.length || undefined
+  if (reducer === 'unique') return different.length === 0 ? undefined : different
+  if (reducer !== 'mode') return undefined
+  return different
+    .filter((text) => times(text) >= frequency)
+    .sort((a, b) => times(b) - times(a) || byCodePoint(a, b))[0]
 }
 
 /** Rounded at the sixth decimal of how the number is written. */

@@ -77,7 +77,15 @@ export const playLine = async (pool: Pool, scene: LineScene): Promise<void> => {
   }
 }
 
-const openLine = async (pool: Pool, { start, definitions, late, limits }: LineScene) => {
+const whole = {
+  late: { every: 2, from: 0 },
+  limits: { batchCallsMax: 5_000, historyCallsMax: 5_000, evaluateUsersMax: 5_000 },
+}
+
+type Opening = Pick<LineScene, 'start' | 'definitions'> & Partial<LineScene>
+
+export const openLine = async (pool: Pool, scene: Opening) => {
+  const { start, definitions, late, limits } = { ...whole, ...scene }
   // One partition, so that the log has one order for both.
   const rig = await aRig(pool, [], { calls: 1, 'calls.import': 1, outbound: 1 })
   await pool.query('truncate sync_run, sync_chunk, sync_schedule, outbox restart identity')
@@ -100,6 +108,16 @@ const openLine = async (pool: Pool, { start, definitions, late, limits }: LineSc
   const edit = (turn: Turn) => {
     if (turn === 'same') now = now.map(saidOtherwise)
     if (turn === 'swap') now = swapped(now)
+  }
+  const synced = async (): Promise<readonly string[]> => {
+    await rig.built()
+    const ids = there.map((it) => now.indexOf(it) + 1)
+    const run = await requestSync(pool, { audienceIds: ids, at: rig.clock() })
+    await until(
+      `run ${run} is finished`,
+      async () => (await findSyncRun(pool, run))?.state === 'finished',
+    )
+    return outbound()
   }
   return {
     change: async (at: number, turn: Turn = 'none') => {
@@ -128,15 +146,14 @@ const openLine = async (pool: Pool, { start, definitions, late, limits }: LineSc
       last = said.map((call, at) => ({ ...call, messageId: messages[at]?.messageId as string }))
       log.push(...messages.map(asCall))
     },
+    advanceTo: (at: number) => rig.advance(at - rig.now()),
+    /** Calls of the past, as they were received then. */
+    say: async (calls: readonly Call[]) => {
+      await rig.send(...(calls as readonly Sent[]))
+    },
+    sync: synced,
     synced: async (at: number) => {
-      await rig.built()
-      const ids = there.map((it) => now.indexOf(it) + 1)
-      const run = await requestSync(pool, { audienceIds: ids, at: rig.clock() })
-      await until(
-        `run ${run} is finished`,
-        async () => (await findSyncRun(pool, run))?.state === 'finished',
-      )
-      const told = await outbound()
+      const told = await synced()
       const held = await rig.answers()
       const calls = withoutDuplicates(log)
       for (const definition of there) {
