@@ -154,6 +154,7 @@ export const AudienceView = named('Audience', {
   workspaceId: id,
   name: Type.String(),
   key: Type.String({ description: 'The property destinations get; fixed at creation.' }),
+  scope: oneOf(['user', 'account']),
   where: AnyObject,
   text: Type.String({ description: 'The condition as text.' }),
   includeAnonymous: Type.Boolean(),
@@ -196,6 +197,7 @@ const syncedView = (audience: Audience) => ({
 
 export const audienceView = (audience: Audience, standing: Standing) => ({
   ...syncedView(audience),
+  scope: audience.scope,
   where: audience.condition,
   text: printCondition(audience.condition),
   includeAnonymous: audience.includeAnonymous,

@@ -9,6 +9,7 @@ import { loadSynced, type Synced, syncedCommand } from './synced.ts'
 type Audience = Synced & {
   readonly where: object
   readonly text: string
+  readonly scope: string
   readonly includeAnonymous: boolean
   readonly entryEvents: boolean
   readonly retractOnDelete: boolean
@@ -37,6 +38,7 @@ export const command: Command = syncedCommand<Audience>({
   ],
   lines: ({ members, anonymousMembers, text, where, ...audience }) => [
     ['members', `${members}, ${anonymousMembers} of them anonymous`],
+    ['about', audience.scope === 'account' ? 'accounts, and so their users' : 'users'],
     ['anonymous', audience.includeAnonymous ? 'included' : 'left out'],
     ['entry events', audience.entryEvents ? 'sent' : 'not sent'],
     ['on deletion', audience.retractOnDelete ? 'members are told' : 'nobody is told'],

@@ -1,4 +1,5 @@
 // Saving an audience: its condition, the property key fixed at creation, and who is told.
+import { isAboutAccounts } from '../domain/condition/users.ts'
 import type { Audience } from '../domain/configuration.ts'
 import type { JsonObject } from '../domain/message.ts'
 import { propertyKey } from '../domain/property-key.ts'
@@ -41,6 +42,8 @@ export const optionsOfAudience = ({
 })
 
 export type AudienceDraft = AudienceOptions & {
+  /** Where it is not said, the condition says it. */
+  readonly scope?: Audience['scope'] | undefined
   readonly kind: Audience['kind']
   readonly workspaceId: number
   readonly name: string
@@ -63,6 +66,7 @@ export const saveAudience = async (editing: Editing, wish: Wish): Promise<Saved<
   if (problems.length > 0) return refused(problems)
   const wanted = {
     kind: current?.kind ?? draft.kind,
+    scope: scopeOf(draft.where),
     workspaceId: draft.workspaceId,
     name: draft.name,
     key: current?.key ?? propertyKey(draft.name) ?? '',
@@ -97,6 +101,7 @@ export const saveAudience = async (editing: Editing, wish: Wish): Promise<Saved<
 const fieldsOf = (audience: Audience, state: State): Fields => ({
   name: { is: audience.name },
   key: { is: audience.key },
+  ...(audience.scope === 'account' ? { scope: { is: audience.scope } } : {}),
   where: { is: audience.condition },
   timezone: { is: audience.timezone },
   includeAnonymous: { is: audience.includeAnonymous },
@@ -128,9 +133,36 @@ const problemsOf = (state: State, { draft, current, path }: Wish): readonly Prob
       others,
       at(path, draft.kind === 'trait' ? 'measure' : 'where'),
     ),
+    ...scopeProblems(draft, current, path),
     ...syncEveryProblems(draft, at(path, 'syncEvery')),
   ]
 }
+
+const scopeOf = (where: JsonObject): Audience['scope'] =>
+  isAboutAccounts(where) ? 'account' : 'user'
+
+/** A user's bits of the one kind say nothing of the other: what was a user's stays one. */
+const scopeProblems = (
+  { scope, where, kind }: AudienceDraft,
+  current: Audience | null,
+  path: string,
+): readonly Problem[] => {
+  const said = scopeOf(where)
+  const field = at(path, kind === 'trait' ? 'measure' : 'where')
+  const problem = (message: string) => [{ code: 'scope_invalid' as const, path: field, message }]
+  if (current !== null && current.scope !== said)
+    return problem(
+      `its condition is about ${nameOfScope[current.scope]}, and has to stay so: create another audience for ${nameOfScope[said]}`,
+    )
+  if (scope === undefined || scope === said) return []
+  return problem(
+    scope === 'account'
+      ? 'an audience with scope "account" has a condition {"users": {"quantifier": "any", "all" or "none", "where": …}}'
+      : 'a condition of "users" is about accounts: its scope is "account"',
+  )
+}
+
+const nameOfScope = { user: 'users', account: 'accounts' } as const
 
 /** The two share their names and keys: they are properties of the same users. */
 const nounOf = ({ kind }: Pick<Audience, 'kind'>): string =>

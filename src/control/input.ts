@@ -176,9 +176,13 @@ const audienceSwitches = {
 }
 const destinationIds = Type.Optional(Type.Array(id))
 
+/** Fixed at creation; where it is absent, the condition says it. */
+const scope = Type.Optional(oneOf(['user', 'account']))
+
 export const AudienceCreate = closed({
   workspaceId,
   name,
+  scope,
   where,
   destinationIds,
   ...audienceSwitches,
@@ -215,6 +219,7 @@ const FileDestination = closed({
 
 const FileAudience = closed({
   name,
+  scope,
   where: Type.Optional(where),
   destinations: Type.Optional(Type.Array(Type.String())),
   ...audienceSwitches,

@@ -27,6 +27,7 @@ export const problemStatus = {
   name_taken: 409,
   origin_invalid: 400,
   origins_too_many: 400,
+  scope_invalid: 400,
   secret_key_invalid: 400,
   secret_key_taken: 409,
   shared_secret_invalid: 400,

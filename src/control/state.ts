@@ -80,7 +80,7 @@ type AudienceRow = Omit<Audience, 'condition' | 'syncEveryMs'> & {
 const loadAudiences = async (sql: Sql): Promise<readonly Audience[]> => {
   const { rows } = await sql.query<AudienceRow>(
     `select a.id, a.kind, a.workspace_id as "workspaceId", a.name, a.key, a.condition,
-            a.timezone, a.include_anonymous as "includeAnonymous",
+            a.timezone, a.scope, a.include_anonymous as "includeAnonymous",
             a.retract_on_delete as "retractOnDelete", a.entry_events as "entryEvents",
             a.sync_every_ms as "syncEveryMs", coalesce(d.ids, '{}') as "destinationIds"
        from audience a

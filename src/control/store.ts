@@ -74,8 +74,8 @@ export const insertAudience = async (tx: Sql, audience: NewAudience): Promise<nu
     tx,
     `insert into audience
        (workspace_id, name, key, condition, sync_every_ms, kind, timezone, include_anonymous,
-        retract_on_delete, entry_events)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning id`,
+        retract_on_delete, entry_events, scope)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning id`,
     [
       audience.workspaceId,
       audience.name,
@@ -87,6 +87,7 @@ export const insertAudience = async (tx: Sql, audience: NewAudience): Promise<nu
       audience.includeAnonymous,
       audience.retractOnDelete,
       audience.entryEvents,
+      audience.scope,
     ],
   )
   await insertDestinations(tx, id, audience.destinationIds)

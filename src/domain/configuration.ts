@@ -161,6 +161,8 @@ export type Audience = {
   /** IANA: of calendar days, and of dates without a zone. */
   readonly timezone: string
   /** Whether users without a user id are in it, too; they are told of once they have one. */
+  /** Whom the condition is about: each user, or the users of an account together. */
+  readonly scope: 'user' | 'account'
   readonly includeAnonymous: boolean
   /** Whether destinations are told of every member that they are none any more when it is deleted. */
   readonly retractOnDelete: boolean

@@ -101,6 +101,7 @@ describe('configuring over the admin API', async () => {
       where,
       text: expect.any(String),
       timezone: 'UTC',
+      scope: 'user',
       includeAnonymous: true,
       retractOnDelete: false,
       entryEvents: false,
@@ -208,6 +209,28 @@ describe('configuring over the admin API', async () => {
       message: expect.stringMatching(/^line 1, column 11: /),
     })
     expect((await admin('DELETE', `${path}/${made.body.id}`)).status).toBe(204)
+  })
+
+  test('an audience is about users or about accounts, and stays so', async () => {
+    const users = { users: { quantifier: 'all', where } }
+    const create = (body: object) => admin('POST', '/admin/v1/audiences', body)
+    const made = await create({ name: 'Whole Accounts', scope: 'account', where: users })
+    expect(made).toMatchObject({ status: 201, body: { scope: 'account', where: users } })
+    const path = `/admin/v1/audiences/${made.body.id}`
+    const text = await admin('PATCH', path, { where: made.body.text.replace('ALL', 'NONE') })
+    const none = { users: { quantifier: 'none', where } }
+    expect(text).toMatchObject({ status: 200, body: { scope: 'account', where: none } })
+    const refusal = { status: 400, body: { error: { code: 'scope_invalid' } } }
+    expect(await admin('PATCH', path, { where })).toMatchObject(refusal)
+    expect(await create({ name: 'Odd', scope: 'user', where: users })).toMatchObject(refusal)
+    expect(await create({ name: 'Odd', scope: 'account', where })).toMatchObject(refusal)
+    const said = await create({ name: 'Said By Itself', where: users })
+    expect(said).toMatchObject({ status: 201, body: { scope: 'account' } })
+    expect(await admin('GET', `${path}/explain?userId=u1`)).toMatchObject({ status: 409 })
+    const inner = await create({ name: 'Within', where: { all: [users] } })
+    expect(inner).toMatchObject({ status: 400, body: { error: { code: 'condition_invalid' } } })
+    for (const { body } of [made, said])
+      expect((await admin('DELETE', `/admin/v1/audiences/${body.id}`)).status).toBe(204)
   })
 
   test('an audience is listed with the members the projector found', async () => {

@@ -61,6 +61,7 @@ export const anAudience = (over: Partial<Audience> = {}): Audience => ({
   id: 1,
   kind: 'audience',
   timezone: 'UTC',
+  scope: 'user',
   includeAnonymous: true,
   retractOnDelete: false,
   entryEvents: false,

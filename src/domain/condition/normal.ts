@@ -20,7 +20,13 @@ export const durationText = (ms: number): string => {
 }
 
 /** Of a condition that is sound; it may hold references. */
-export const normalCondition = (json: JsonObject): JsonObject =>
+export const normalCondition = (json: JsonObject): JsonObject => {
+  const users = json['users'] as JsonObject | undefined
+  if (users === undefined) return normalOfUser(json)
+  return { users: { ...users, where: normalOfUser(users['where'] as JsonObject) } }
+}
+
+const normalOfUser = (json: JsonObject): JsonObject =>
   normalTree(json, (leaf) => {
     if (Object.hasOwn(leaf, 'event')) return normalMeasured(leaf)
     if (Object.hasOwn(leaf, 'compare')) {

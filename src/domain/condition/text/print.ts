@@ -8,8 +8,15 @@ import { signOf } from './comparison.ts'
 import { quoted } from './token.ts'
 
 /** Of a condition that is sound; it may hold references. */
-export const printCondition = (json: JsonObject): string =>
-  tree(normalCondition(json), { printLeaf, within: 'any' })
+export const printCondition = (json: JsonObject): string => whole(normalCondition(json))
+
+const whole = (json: JsonObject): string => {
+  const users = json['users'] as JsonObject | undefined
+  if (users === undefined) return tree(json, { printLeaf, within: 'any' })
+  const { quantifier, identified, where } = users as { readonly [key: string]: Json }
+  const who = `${String(quantifier).toUpperCase()}${identified === true ? ' IDENTIFIED' : ''} USERS`
+  return `${who} (${whole(where as JsonObject)})`
+}
 
 /** Of a computed trait. */
 export const printMeasure = (json: JsonObject): string => measure(normalMeasure(json))

@@ -3,6 +3,7 @@ import type { Json, JsonObject } from '../../message.ts'
 import { expandReferences, type References } from '../expand.ts'
 import { normalCondition, normalMeasure } from '../normal.ts'
 import { type ParseOptions, parseCondition, parseMeasure } from '../parse.ts'
+import { isAboutAccounts, parseUsers, quantifiers } from '../users.ts'
 import { eachOf, readComparison } from './comparison.ts'
 import { type Cursor, cursorOf } from './cursor.ts'
 import { type Chain, measureOf, readChain, readHappened, sequenceOf } from './event.ts'
@@ -31,7 +32,9 @@ export const readConditionText = (text: string, options = utc): ReadText =>
   readText(text, readCondition, (json) => {
     const expanded = expandReferences(json, placeholders)
     if (!expanded.ok) return { problems: expanded.problems, normal: json }
-    const parsed = parseCondition(expanded.json, options)
+    const parsed = isAboutAccounts(json)
+      ? parseUsers(expanded.json, options)
+      : parseCondition(expanded.json, options)
     return parsed.ok
       ? { problems: [], normal: normalCondition(json) }
       : { problems: parsed.problems, normal: json }
@@ -105,7 +108,20 @@ const placeholders: References = {
 }
 
 const readCondition = (cursor: Cursor): JsonObject =>
-  readJunction(cursor, () => readPrimary(cursor))
+  readUsers(cursor) ?? readJunction(cursor, () => readPrimary(cursor))
+
+/** ANY USERS (…): of an account's users. `null` where the condition is about each user. */
+const readUsers = (cursor: Cursor): JsonObject | null => {
+  const { at } = cursor.peek()
+  const quantifier = quantifiers.find((word) => cursor.skip(word))
+  if (quantifier === undefined) return null
+  const identified = cursor.skip('IDENTIFIED') ? { identified: true } : {}
+  cursor.expect('USERS')
+  cursor.expect('(')
+  const where = cursor.nested(() => readJunction(cursor, () => readPrimary(cursor)))
+  if (!cursor.skip(')')) return cursor.refuse('AND, OR or ")"')
+  return cursor.note({ users: cursor.note({ quantifier, ...identified, where }, at) }, at)
+}
 
 const readPrimary = (cursor: Cursor): JsonObject => {
   const { at, text, type } = cursor.peek()
