@@ -34,7 +34,7 @@ export const oneScene = fc.record({
   definitions: someDefinitions(2, 2),
   steps: someSteps(saidByOne),
 })
-type Scene = typeof oneScene extends fc.Arbitrary<infer S> ? S : never
+export type OneScene = typeof oneScene extends fc.Arbitrary<infer S> ? S : never
 
 /** What the product stores for a definition. */
 const stored = (definition: Definition, all: readonly Definition[]) => {
@@ -50,7 +50,7 @@ const stored = (definition: Definition, all: readonly Definition[]) => {
 }
 
 /** A user with one audience or computed trait: folds, and looks again when a timer runs out. */
-const engineOf = (definition: Definition, all: readonly Definition[], isNamed: boolean) => {
+export const engineOf = (definition: Definition, all: readonly Definition[], isNamed: boolean) => {
   const found = stored(definition, all)
   const leaves = new Map<string, BoundLeaf & { readonly need: LeafNeed }>()
   for (const need of leavesOfDefinition(found)) {
@@ -99,7 +99,7 @@ const engineOf = (definition: Definition, all: readonly Definition[], isNamed: b
   }
 }
 
-const asCall = ({ ago, ...said }: Said, receivedAt: number, row: number): Call => {
+export const asCall = ({ ago, ...said }: Said, receivedAt: number, row: number): Call => {
   const none = { previousId: null, event: null, properties: {}, traits: {} }
   const call = {
     type: 'track',
@@ -112,11 +112,14 @@ const asCall = ({ ago, ...said }: Said, receivedAt: number, row: number): Call =
 }
 
 /** Throws at the first instant at which the two differ. */
-export const playOne = (scene: Scene): void => {
+export const playOne = (scene: OneScene): void => {
   for (const definition of scene.definitions) playDefinition(definition, scene)
 }
 
-const playDefinition = (definition: Definition, { start, isNamed, definitions, steps }: Scene) => {
+const playDefinition = (
+  definition: Definition,
+  { start, isNamed, definitions, steps }: OneScene,
+) => {
   const engine = engineOf(definition, definitions, isNamed)
   const log: Call[] = []
   let now = start
