@@ -103,24 +103,17 @@ type Counting = {
 }
 
 const count = async (asking: Asking, { find, isOver, parts, log }: Counting): Promise<Preview> => {
-  const { condition, current, at, sampleMax } = asking
+  const { condition, at, sampleMax } = asking
   const bound = bind(condition, find) as BoundCondition
-  const before = current?.condition ? bind(current.condition, find) : null
-  const wasIn = (user: UserState): boolean =>
-    before === null
-      ? current !== null && user.members.includes(current.id)
-      : holds(before, factsOf(user), at)
+  const wasIn = formerly(asking, find)
   const [members, entering, leaving] = [
     openCounter(sampleMax),
     openCounter(sampleMax),
     openCounter(sampleMax),
   ]
-  let [users, usersRead, isExact] = [0, 0, log?.isWhole ?? true]
+  let [users, usersRead, isExact, done] = [0, 0, log?.isWhole ?? true, 1]
   for await (const part of parts) {
-    if (isOver()) {
-      isExact = false
-      break
-    }
+    done = part.done
     users += part.users.length * part.weight
     usersRead += part.users.length
     if (part.weight > 1) isExact = false
@@ -130,11 +123,22 @@ const count = async (asking: Asking, { find, isOver, parts, log }: Counting): Pr
       if (is && !was) entering.add(user, part.weight)
       if (was && !is) leaving.add(user, part.weight)
     }
+    if (isOver()) break
   }
   return {
-    ...{ users: Math.round(users), usersRead, isExact, log },
-    members: members.tally(),
-    entering: entering.tally(),
-    leaving: leaving.tally(),
+    ...{ users: Math.round(users / done), usersRead, log },
+    isExact: isExact && done === 1,
+    members: members.tally(1 / done),
+    entering: entering.tally(1 / done),
+    leaving: leaving.tally(1 / done),
   }
+}
+
+/** Whether a user is in the audience that is compared with. */
+const formerly = ({ current, at }: Asking, find: LeafFinder): ((user: UserState) => boolean) => {
+  if (current === null) return () => false
+  const before = current.condition ? bind(current.condition, find) : null
+  return before === null
+    ? ({ members }) => members.includes(current.id)
+    : (user) => holds(before, factsOf(user), at)
 }

@@ -3,8 +3,14 @@ import type { Sql } from '../postgres/sql.ts'
 import { packedUser, readRows, usersInValue } from './rows.ts'
 import type { UserState } from './state.ts'
 
-/** Users of one range of keys, and how many of the range each one stands for. */
-export type Part = { readonly users: readonly UserState[]; readonly weight: number }
+/** Users of one range of keys. */
+export type Part = {
+  readonly users: readonly UserState[]
+  /** How many of the range each one stands for. */
+  readonly weight: number
+  /** How much of all ranges was read with this one, up to 1. */
+  readonly done: number
+}
 
 type Scan = {
   readonly workspaceId: number
@@ -16,7 +22,8 @@ type Scan = {
 
 /**
  * Keys ascend with the age of users, so where not all can be read the keys are cut into equal ranges and the
- * first users of each stand for the rest of it.
+ * first users of each stand for the rest of it. Ranges come scattered, so that those read until somebody stops
+ * stand for all.
  */
 export async function* scanUsers(sql: Sql, scan: Scan): AsyncGenerator<Part> {
   const { workspaceId, usersMax, partUsers = usersInValue } = scan
@@ -27,14 +34,26 @@ export async function* scanUsers(sql: Sql, scan: Scan): AsyncGenerator<Part> {
   if (first === null) return
   const parts = Math.max(1, Math.floor(usersMax / partUsers))
   const width = Math.max(partUsers, Math.ceil((last - first + 1) / parts))
-  for (let from = first; from <= last; from += width) {
+  const count = Math.ceil((last - first + 1) / width)
+  const stride = strideOf(count)
+  for (let at = 0; at < count; at++) {
+    const from = first + ((at * stride) % count) * width
     const range = { from, until: Math.min(from + width, last + 1), limit: partUsers }
     const { found, read, lastKey } = await readRange(sql, range)
     const seen = read < partUsers ? range.until : lastKey + 1
     const users = found.filter((user) => user.workspaceId === workspaceId)
-    yield { users, weight: (range.until - from) / (seen - from) }
+    yield { users, weight: (range.until - from) / (seen - from), done: (at + 1) / count }
   }
 }
+
+/** Without a common divisor, so that every range comes once; by the golden ratio, so that they scatter. */
+const strideOf = (count: number): number => {
+  let stride = Math.max(1, Math.round(count * 0.618))
+  while (divisorOf(stride, count) > 1) stride++
+  return stride
+}
+
+const divisorOf = (a: number, b: number): number => (b === 0 ? a : divisorOf(b, a % b))
 
 type Range = { readonly from: number; readonly until: number; readonly limit: number }
 
@@ -59,7 +78,7 @@ export type Tally = {
   readonly sample: readonly string[]
 }
 
-export type Counter = { add(user: UserState, weight: number): void; tally(): Tally }
+export type Counter = { add(user: UserState, weight: number): void; tally(scale: number): Tally }
 
 /** The sample is the same for the same users, and takes old and new ones alike. */
 export const openCounter = (sampleMax: number): Counter => {
@@ -76,9 +95,9 @@ export const openCounter = (sampleMax: number): Counter => {
       sample.splice(at < 0 ? sample.length : at, 0, { id: userId, rank })
       if (sample.length > sampleMax) sample.pop()
     },
-    tally: () => ({
-      users: Math.round(users),
-      identified: Math.round(identified),
+    tally: (scale) => ({
+      users: Math.round(users * scale),
+      identified: Math.round(identified * scale),
       sample: sample.map(({ id }) => id),
     }),
   }

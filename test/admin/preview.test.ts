@@ -1,7 +1,9 @@
 import { afterAll, describe, expect, test } from 'vitest'
+import { preview, previewLimits } from '../../src/audience/preview.ts'
 import { foldSample } from '../../src/audience/sample-history.ts'
 import { newUser } from '../../src/audience/state.ts'
 import { openCounter, scanUsers } from '../../src/audience/survey.ts'
+import { parseCondition } from '../../src/domain/condition/parse.ts'
 import { aRig, audience, codec, performed } from '../project/rig.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { startTestAdmin } from './start.ts'
@@ -161,7 +163,7 @@ describe('what a preview may use', async () => {
         all += users.length * weight
         for (const user of users) counter.add(user, weight)
       }
-      return { read, all, ...counter.tally() }
+      return { read, all, ...counter.tally(1) }
     }
     const whole = await survey(10_000)
     expect([whole.read, whole.all, whole.users, whole.sample.length]).toEqual([
@@ -173,5 +175,19 @@ describe('what a preview may use', async () => {
     const ages = part.sample.map((id) => Number(id.slice(1)))
     expect(Math.max(...ages) - Math.min(...ages)).toBeGreaterThan(1_500)
     expect((await survey(500)).sample).toEqual(part.sample)
+  })
+
+  test('when its time is over, what was read until then stands for the rest', async () => {
+    const parsed = parseCondition({ not: { trait: 'none', op: 'exists' } })
+    if (!parsed.ok) throw new Error('the condition is not sound')
+    const found = await preview({
+      ...{ sql: other.pool, workspaceId: 1, condition: parsed.condition, current: null, log: null },
+      ...{ at: 1, sampleMax: 5, signal: new AbortController().signal },
+      limits: { ...previewLimits, durationMsMax: 0 },
+    })
+    expect(found).toMatchObject({ isExact: false, log: null })
+    expect(found?.usersRead).toBeLessThan(200)
+    expect(Math.abs((found?.users ?? 0) - 2_000)).toBeLessThan(200)
+    expect(found?.members.users).toBe(found?.users)
   })
 })
