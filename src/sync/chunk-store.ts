@@ -115,15 +115,19 @@ export const saveChunks = async (tx: Sql, { runId, at, chunks }: Chunks): Promis
   if (changed.length === 0) return
   const messages = chunks.flatMap((chunk) => chunk.messages)
   await saveMessages(tx, { runId, at, messages })
+  // Found by key, then reached by place: asked for those that are no members, the planner has believed
+  // there were next to none and compared each of them with all of the chunk.
   await tx.query(
     `with wanted as materialized (
-       select * from unnest($1::int[], $2::bigint[]) as w(audience_id, user_key)
+       select m.place, m.cur
+         from unnest($1::int[], $2::bigint[]) as w(audience_id, user_key) cross join lateral (
+           select ctid as place, cur from membership
+            where (audience_id, user_key) = (w.audience_id, w.user_key) offset 0) m
      ), entered as (
        update membership m set synced = true, synced_value = value from wanted w
-        where (m.audience_id, m.user_key) = (w.audience_id, w.user_key) and m.cur
+        where m.ctid = w.place and w.cur
      )
-     delete from membership m using wanted w
-      where (m.audience_id, m.user_key) = (w.audience_id, w.user_key) and not m.cur`,
+     delete from membership m using wanted w where m.ctid = w.place and not w.cur`,
     [changed.map(({ audienceId }) => audienceId), changed.map(({ userKey }) => userKey)],
   )
 }
