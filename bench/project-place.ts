@@ -107,9 +107,12 @@ export const countWrites = async (pool: Pool): Promise<number> => {
 
 export const ask = (child: Child, order: Order): Promise<Usage> => child.ask<Usage>(order)
 
+/** Looking costs what is measured, too. */
+export const lookMs = 50
+
 /** Counted where the effects are: positions move in the transaction that writes the users. */
 export const reached = async (pool: Pool, end: number): Promise<void> => {
-  while ((await countProjected(pool)) < end) await sleep(10)
+  while ((await countProjected(pool)) < end) await sleep(lookMs)
 }
 
 const countProjected = async (pool: Pool): Promise<number> => {

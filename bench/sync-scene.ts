@@ -7,6 +7,7 @@ import { findSyncRun, requestSync } from '../src/sync/request.ts'
 import { startSync } from '../src/sync/sync.ts'
 import { aConfiguration, aDestination } from '../test/support/configuration.ts'
 import { audiencesOf, one } from './project-audiences.ts'
+import { lookMs } from './project-place.ts'
 import { partitions } from './project-scene.ts'
 
 export const audiences = audiencesOf(one)
@@ -83,7 +84,7 @@ export const openSync = async (pool: Pool) => {
         const run = await findSyncRun(pool, id)
         if (run?.state === 'finished') return run.emitted
         if (run?.state === 'failed') throw new Error(run.reason ?? 'the run failed')
-        await new Promise((resolve) => setTimeout(resolve, 10))
+        await new Promise((resolve) => setTimeout(resolve, lookMs))
       }
     },
     stop: () => stage.stop(),
