@@ -5,10 +5,16 @@ import { liveThrough } from './account-line.ts'
 
 const { pool } = await cloneDatabase()
 
-test.each([11, 12, 13, 14, 15, 16])('in the order of the log, seed %i', async (seed) => {
-  await expect(liveThrough({ pool, seed, steps: 30, partitions: 1 })).resolves.toBeUndefined()
-})
+const timeout = 300_000
 
-test.each([21, 22, 23])('in any order, by two projectors, seed %i', async (seed) => {
+test.each([11, 12, 13, 14, 15, 16])(
+  'in the order of the log, seed %i',
+  { timeout },
+  async (seed) => {
+    await expect(liveThrough({ pool, seed, steps: 30, partitions: 1 })).resolves.toBeUndefined()
+  },
+)
+
+test.each([21, 22, 23])('in any order, by two projectors, seed %i', { timeout }, async (seed) => {
   await expect(liveThrough({ pool, seed, steps: 30, partitions: 3 })).resolves.toBeUndefined()
 })
