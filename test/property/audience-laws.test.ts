@@ -34,7 +34,7 @@ const membersOf = (asked: Condition, { start, isNamed, steps }: OneScene): reado
 const isWithin = (inner: readonly boolean[], outer: readonly boolean[]) =>
   expect(inner.map((member, at) => !member || outer[at])).toEqual(inner.map(() => true))
 
-const runs = { numRuns: 1_000 }
+const runs = { numRuns: 100 }
 
 test('everyone is in a condition or not in it, and nobody is both', () => {
   fc.assert(

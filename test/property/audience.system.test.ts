@@ -1,0 +1,26 @@
+// The properties of audiences in their long form: ten thousand histories of one user, and some of everybody
+// for many audiences and computed traits at once.
+import fc from 'fast-check'
+import { test } from 'vitest'
+import { cloneDatabase } from '../support/database.ts'
+import { lineScene, playLine } from './audience-line.ts'
+import { oneScene, playOne } from './audience-one.ts'
+
+const { pool } = await cloneDatabase()
+
+test('10,000 histories of one user are as the naive evaluator says', () => {
+  fc.assert(
+    fc.property(oneScene, (scene) => playOne(scene)),
+    { numRuns: 10_000 },
+  )
+}, 600_000)
+
+const [traits, audiences] = [30, 120]
+const numRuns = Number(process.env['AUDIENCE_HISTORIES'] ?? 20)
+
+test(`${numRuns} histories of ${traits + audiences} audiences and traits are told as the naive evaluator says`, async () => {
+  await fc.assert(
+    fc.asyncProperty(lineScene(traits, audiences), (scene) => playLine(pool, scene)),
+    { numRuns, endOnFailure: true },
+  )
+}, 1_200_000)
