@@ -22,7 +22,7 @@ import { startRound } from './round.ts'
 import { openSignal } from './signal.ts'
 import type { Chain, DeliverDeps, Stage } from './stage.ts'
 import { readStanding, watchLag } from './standing.ts'
-import { tendUrls } from './url-loop.ts'
+import { saveLast, tendUrls } from './url-loop.ts'
 import { reportUrls } from './url-report.ts'
 import { openUrls } from './urls.ts'
 
@@ -164,6 +164,7 @@ const startLoops = (stage: Stage): Loops => {
       await desk
       halt.abort()
       await Promise.all([house, ...loops])
+      await saveLast(stage)
       await write()
       await logTold(stage)
       await flushAttempts(stage)

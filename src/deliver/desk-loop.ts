@@ -6,6 +6,8 @@ import { saveVerdicts } from '../duplicate/duplicates.ts'
 import { placeOf } from '../log/log.ts'
 import { nameTransaction, outcomeOf } from '../postgres/outcome.ts'
 import type { Connection } from '../postgres/sql.ts'
+import type { Written } from './alert-store.ts'
+import type { Died } from './alerts.ts'
 import { type ChainKey, demoteFollowers, releaseHeads } from './chain-store.ts'
 import {
   arrive,
@@ -76,6 +78,7 @@ const workOnce = async (stage: Stage, batch: Batch): Promise<void> => {
   unparkCancelled(stage, done.cancelled)
   unparkCancelled(stage, done.recovered.withdrawn)
   countRecovered(stage, done.recovered.parked)
+  stage.deps.alerts?.written(done.told)
   arrive(stage, done.claimed)
   stage.room.ring()
 }
@@ -85,6 +88,8 @@ type Done = {
   readonly cancelled: readonly ChainKey[]
   readonly claimed: readonly Claimed[]
   readonly recovered: Recovered
+  /** What operators are told of the dead. */
+  readonly told: readonly Written[]
   /** Whose epoch is no longer ours. */
   readonly fenced: readonly Partition[]
 }
@@ -94,6 +99,7 @@ const nothingDone: Done = {
   cancelled: [],
   claimed: [],
   recovered: nothingRecovered,
+  told: [],
   fenced: [],
 }
 
@@ -195,8 +201,28 @@ const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> 
     return task.type === 'bury' ? gone.has(task.burial.id) : true
   })
   const fenced = owned.filter((partition) => !held.has(placeOf(partition)))
-  return { kept, cancelled, claimed, recovered, fenced }
+  // Last, as others who tell the same of theirs wait until this is committed.
+  const buriedOf = burials.filter(({ burial }) => buried.ids.has(burial.id))
+  const told = await tellDead(tx, stage, {
+    died: [...died, ...buriedOf.map(diedOf)],
+    at,
+  })
+  return { kept, cancelled, claimed, recovered, told, fenced }
 }
+
+type Telling = { readonly died: readonly Died[]; readonly at: Date }
+
+const tellDead = async (tx: Connection, stage: Stage, { died, at }: Telling) => {
+  const { alerts } = stage.deps
+  if (!alerts || died.length === 0) return []
+  const news = alerts.deathNews(died, at)
+  return news.length === 0 ? [] : alerts.write(tx, news)
+}
+
+const diedOf = ({ burial, chain }: Extract<Task, { type: 'bury' }>): Died => ({
+  destinationId: chain.lane.destinationId,
+  reason: burial.reason,
+})
 
 /** Bodies need a table of their hour; it is there already, unless the clock jumped or this is the start. */
 const ensureHour = async (tx: Connection, stage: Stage, at: Date): Promise<void> => {

@@ -114,7 +114,6 @@ export const bury = (stage: Stage, delivery: Delivery, death: Death): void => {
     'delivery.died',
   )
   meterDeath(stage.meter, death.reason)
-  stage.deps.alerts?.died(lane.destinationId, death.reason)
   if (row) {
     putWork(stage, {
       task: { type: 'bury', burial: { id: row.id, ...death, firstTryAt }, chain },
