@@ -140,9 +140,10 @@ const startLoops = (stage: Stage): Loops => {
   const desk = runDesk(stage, () => ended)
   const report = { told: false }
   const lag = { above: 0, all: 0 }
+  const turn = { notBefore: 0 }
   const figures = async () => {
     watchLag(stage, lag)
-    await readFigures(stage)
+    await readFigures(stage, turn)
   }
   const loops = [
     // What waits for a position is sent again after a crash: it does not wait longer because one took long.
