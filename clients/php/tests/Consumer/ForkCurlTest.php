@@ -87,7 +87,7 @@ final class ForkCurlTest extends QueueConsumerTestCase
 
     public function testABatchTheServerDoesNotTakeIsKept(): void
     {
-        foreach ([500, 429, 301, 401] as $status) {
+        foreach ([500, 429, 301, 401, 407] as $status) {
             $analytics = $this->analytics($this->to($this->receiver(['status' => $status])->url()));
             $analytics->track(['event' => "E$status"]);
             $analytics->flush();
