@@ -19,7 +19,7 @@ import {
   unparkCancelled,
 } from './claim.ts'
 import { buryParked, insertDead } from './dead-store.ts'
-import { chainKeyOf, type Task, takeOff, type Work } from './desk.ts'
+import { chainKeyOf, hasWork, nextWork, type Task, takeOff, type Work } from './desk.ts'
 import { freeChains, holdRows } from './hold-store.ts'
 import { addToLedger } from './ledger-store.ts'
 import { isHopeless } from './persist.ts'
@@ -40,7 +40,7 @@ export const runDesk = async (stage: Stage, ended: () => boolean): Promise<void>
   const { desk, limits } = stage
   for (;;) {
     const due = performance.now() >= desk.claimAt && mayClaim(stage)
-    if (desk.queue.size() + desk.saves.size() === 0 && !due && !desk.recovers) {
+    if (!hasWork(desk) && !due && !desk.recovers) {
       if (ended()) return
       const pauseMs = mayClaim(stage) ? desk.claimAt - performance.now() : limits.claimEveryMs
       await desk.bell.wait(Math.max(1, Math.min(pauseMs, limits.claimEveryMs)))
@@ -57,7 +57,7 @@ export const runDesk = async (stage: Stage, ended: () => boolean): Promise<void>
 const takeWork = ({ desk, limits }: Stage): readonly Work[] => {
   const taken: Work[] = []
   while (taken.length < limits.deskBatchMax) {
-    const work = desk.saves.shift() ?? desk.queue.shift()
+    const work = nextWork(desk, taken.length)
     if (!work) break
     taken.push(work)
   }
