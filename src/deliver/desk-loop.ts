@@ -3,7 +3,6 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { saveVerdicts } from '../duplicate/duplicates.ts'
-import { placeOf } from '../log/log.ts'
 import { nameTransaction, outcomeOf } from '../postgres/outcome.ts'
 import type { Connection } from '../postgres/sql.ts'
 import type { Written } from './alert-store.ts'
@@ -155,7 +154,7 @@ type Batch = {
 const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> => {
   const owned = batch.recovers ? heldPartitions(stage) : ownedOf(batch.works)
   const held = await holdPartitions(tx, owned)
-  const works = batch.works.filter(({ partition }) => held.has(placeOf(partition)))
+  const works = batch.works.filter(({ partition }) => held.has(partition))
   const at = stage.deps.clock()
   const leased = { owner: stage.owner, at }
   const tasks = works.map(({ task }) => task)
@@ -177,7 +176,7 @@ const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> 
   const { keys: cancelled, entries: cancellations } = await cancelGone(tx, stage, at)
   const recovered = batch.recovers
     ? await recover(tx, stage, {
-        partitions: owned.filter((partition) => held.has(placeOf(partition))),
+        partitions: owned.filter((partition) => held.has(partition)),
         at,
       })
     : nothingRecovered
@@ -189,18 +188,20 @@ const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> 
     ...cancellations,
     ...recovered.entries,
   ])
-  const overtaken = parks.filter(({ row, chain }) => row.nextAt !== null && chain.parked > 1)
-  await demoteFollowers(tx, keysOf(overtaken))
+  const overtaken = parks.filter(
+    ({ row, chain, overtakes }) => overtakes || (row.nextAt !== null && chain.parked > 1),
+  )
+  await demoteFollowers(tx, keysOf(overtaken), leased)
   const touched = [...parks, ...deliveries, ...burials, ...backs]
   const chains = [...keysOf(touched), ...cancelled, ...recovered.parked, ...recovered.withdrawn]
   const released = await releaseHeads(tx, chains, at)
   const claimed = batch.due || released > 0 ? await claim(tx, stage, at) : []
   const kept = batch.works.map(({ task, partition }) => {
-    if (!held.has(placeOf(partition))) return false
+    if (!held.has(partition)) return false
     if (task.type === 'delivered') return gone.has(task.id)
     return task.type === 'bury' ? gone.has(task.burial.id) : true
   })
-  const fenced = owned.filter((partition) => !held.has(placeOf(partition)))
+  const fenced = owned.filter((partition) => !held.has(partition))
   // Last, as others who tell the same of theirs wait until this is committed.
   const buriedOf = burials.filter(({ burial }) => buried.ids.has(burial.id))
   const told = await tellDead(tx, stage, {

@@ -11,7 +11,13 @@ import type { ParkRow, Retry } from './store.ts'
 export type Task =
   /** Duplicates met in a batch, recorded before the position passes it. */
   | { readonly type: 'save'; readonly verdict: Verdict }
-  | { readonly type: 'park'; readonly row: ParkRow; readonly chain: Chain }
+  | {
+      readonly type: 'park'
+      readonly row: ParkRow
+      readonly chain: Chain
+      /** Rows of its chain that come after it may be due. */
+      readonly overtakes: boolean
+    }
   | { readonly type: 'die'; readonly row: DeadRow }
   | { readonly type: 'delivered'; readonly id: bigint; readonly chain: Chain }
   | { readonly type: 'bury'; readonly burial: Burial; readonly chain: Chain }
