@@ -88,6 +88,11 @@ const addCounters = (registry: Registry, meter: Meter): void => {
     read: () => by('reason', meter.dead),
   })
   counter(registry, {
+    name: 'operator_alerts_total',
+    help: 'Alerts to the operator: sent, given up, or dropped as too many waited',
+    read: () => by('result', meter.alerts),
+  })
+  counter(registry, {
     name: 'webhook_order_suspended_total',
     help: 'Chains whose order was given up for a while',
     read: () => plain(meter.orderSuspended),

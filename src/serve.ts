@@ -185,7 +185,14 @@ type AlertDeps = { readonly post: Post; readonly add: Add }
 const alertsOf = (deps: Deps, { post, add }: AlertDeps): { readonly alerts?: Alerts } => {
   const { operatorWebhookUrl: url, operatorWebhookSecret: secret } = deps.config
   if (url === null) return {}
-  const alerts = openAlerts({ ...deps, sql: deps.pool, post, url, secret })
+  const alerts = openAlerts({
+    ...deps,
+    sql: deps.pool,
+    post,
+    url,
+    secret,
+    meter: deps.metrics.meter,
+  })
   add(closing('alerts', alerts.stop))
   return { alerts }
 }

@@ -1,14 +1,14 @@
 // Alerts: signed events to an operator's own URL about URLs that fail, dead messages, the ledger and lag.
-// Bounded, told once an hour over all processes, and beside the line: nothing waits for them.
+// Told once an hour over all processes, and durable: they are written with what they tell of, and sent from there.
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Live } from '../domain/configuration.ts'
 import { isOwnFault } from '../domain/round.ts'
-import { sign } from '../domain/signature.ts'
 import type { Post, PostResult } from '../http/post.ts'
 import type { Sql } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
-import { claimAlert, forgetAlerts } from './alert-store.ts'
+import { openSender, type Sender, senderLimits } from './alert-sender.ts'
+import { type About, type AlertRow, type Written, writeAlerts } from './alert-store.ts'
 import { type Failing, openFailing } from './failing.ts'
 import type { QuotaChange } from './quota.ts'
 import type { UrlEvent } from './url-change.ts'
@@ -29,33 +29,42 @@ export const alertTypes = [
 
 export type AlertType = (typeof alertTypes)[number]
 
-type About = Readonly<Record<string, string | number | null>>
+/** What is to be told, as of when it happened. */
+export type News = AlertRow & { readonly type: AlertType }
+
+export type Died = { readonly destinationId: number; readonly reason: string }
 
 export type Alerts = {
-  urlChanged(event: UrlEvent): void
+  /** Of a URL's change of state, to be written with it; `null`: that is for another process, or nobody, to tell. */
+  urlNews(event: UrlEvent): News | null
+  /** Of messages given up, to be written with them. */
+  deathNews(died: readonly Died[], at: Date): readonly News[]
+  /** In the transaction of what they tell of; of those told lately nothing is written. */
+  write(tx: Sql, news: readonly News[]): Promise<readonly Written[]>
+  /** After the commit, and never without one. */
+  written(all: readonly Written[]): void
   /** Of every request: must cost next to nothing. */
   answered(destinationId: number, url: string, result: PostResult): void
-  died(destinationId: number, reason: string): void
   quotaChanged(change: QuotaChange): void
   gapFound(gap: number): void
   lagging(seconds: number): void
-  /** Waits for what is being sent; what still waits for its next try is given up, and logged. */
+  /** Waits for what is being sent; what still waits goes out after the next start, or from another process. */
   stop(): Promise<void>
 }
 
 export const alertLimits = {
+  ...senderLimits,
   /** The same thing is told again after this. */
   againAfterMs: 3_600_000,
-  /** How long it is remembered that something was told. */
-  keepMs: 86_400_000,
-  queueMax: 1_000,
-  /** Pauses before the tries of one alert; after the last it is given up. */
-  pausesMs: [0, 1_000, 5_000, 30_000, 120_000] as readonly number[],
+  /** Alerts that wait to be sent. */
+  rowsMax: 1_000,
+  /** Where there was no room, it is looked again after this. */
+  fullMs: 60_000,
   /** Deaths are added up this long before they are told. */
   gatherMs: 5_000,
 }
 
-type Deps = {
+export type AlertDeps = {
   readonly url: string
   readonly secret: string | null
   readonly post: Post
@@ -63,54 +72,60 @@ type Deps = {
   readonly live: Live
   readonly clock: Clock
   readonly logger: Logger
+  readonly meter?: { readonly alerts: Map<string, number> }
   readonly limits?: Partial<typeof alertLimits>
 }
 
-type News = { readonly type: AlertType; readonly key: string; readonly about: About }
-
-/** As of when it happened: it may wait here until another time. */
-type Event = News & { readonly at: Date }
-
 type Desk = {
-  readonly deps: Deps
+  readonly deps: AlertDeps
   readonly limits: typeof alertLimits
-  readonly queue: Event[]
   readonly failing: Failing
-  readonly deaths: Map<string, Death>
-  readonly halt: AbortController
-  sending: Promise<void> | null
-  gathering: NodeJS.Timeout | null
+  /** What is known to be told, and when: no statement is needed to find that out again. */
+  readonly told: Map<string, number>
+  /** What is in no transaction of its own, until it is written: by key. */
+  readonly pending: Map<string, News>
+  readonly sender: Sender
+  writing: Promise<void> | null
+  stopping: boolean
 }
 
-type Death = { readonly destinationId: number; readonly reason: string; count: number }
-
-export const openAlerts = (deps: Deps): Alerts => {
+export const openAlerts = (deps: AlertDeps): Alerts => {
+  const limits = { ...alertLimits, ...deps.limits }
   const desk: Desk = {
     deps,
-    limits: { ...alertLimits, ...deps.limits },
-    queue: [],
+    limits,
     failing: openFailing(),
-    deaths: new Map(),
-    halt: new AbortController(),
-    sending: null,
-    gathering: null,
+    told: new Map(),
+    pending: new Map(),
+    sender: openSender({
+      ...deps,
+      limits,
+      ended: (result) => meter(deps, result),
+      looked: () => writePending(desk),
+    }),
+    writing: null,
+    stopping: false,
   }
   return {
-    urlChanged: (event) => tellUrl(desk, event),
+    urlNews: (event) => urlNews(desk, event),
+    deathNews: (died, at) => deathNews(desk, died, at),
+    write: (tx, news) => write(desk, tx, news),
+    written: (all) => remember(desk, all),
     answered: (destinationId, url, { answer }) => {
       // What this machine could not send says nothing of who was to get it.
       if (isOwnFault(answer)) return
       const level = desk.failing.note(destinationId, url, answer.type !== 'delivered')
       if (level !== null) tellLevel(desk, { destinationId, url, level, answer })
     },
-    died: (destinationId, reason) => gather(desk, destinationId, reason),
     quotaChanged: (change) => tellQuota(desk, change),
     gapFound: (gap) => put(desk, { type: 'ledger.gap', key: 'ledger.gap', about: { gap } }),
     lagging: (seconds) => put(desk, { type: 'lag', key: 'lag', about: { seconds } }),
     stop: async () => {
-      if (desk.gathering) clearTimeout(desk.gathering)
-      desk.halt.abort()
-      await desk.sending
+      desk.stopping = true
+      await desk.writing
+      await writePending(desk)
+      for (const { type } of desk.pending.values()) dropped(desk, type)
+      await desk.sender.stop()
     },
   }
 }
@@ -123,13 +138,26 @@ const stateTypes = {
 } as const satisfies Record<UrlEvent['to']['state'], AlertType>
 
 /** Told by the process that found it; a breaker alone is told by the share of failures. */
-const tellUrl = (desk: Desk, event: UrlEvent): void => {
+const urlNews = (desk: Desk, event: UrlEvent): News | null => {
   const { from, to, destinationId, reason, status, origin } = event
-  if (from.state === to.state || origin !== 'here') return
+  if (from.state === to.state || origin !== 'here') return null
   const url = bareUrl(event.url)
   const about = { ...aboutDestination(desk, destinationId), url, reason, status }
   const type = stateTypes[to.state]
-  put(desk, { type, key: `${type} ${destinationId} ${url}`, about })
+  return newsOf(desk, { type, key: `${type} ${destinationId} ${url}`, about })
+}
+
+/** How many they are is counted when they are told. */
+const deathNews = (desk: Desk, died: readonly Died[], at: Date): readonly News[] => {
+  const news = new Map<string, News>()
+  for (const { destinationId, reason } of died) {
+    const key = `dead_letter ${destinationId} ${reason}`
+    if (news.has(key) || isTold(desk, key, at)) continue
+    const about = { ...aboutDestination(desk, destinationId), reason }
+    const nextAt = new Date(at.getTime() + desk.limits.gatherMs)
+    news.set(key, { id: randomUUID(), type: 'dead_letter', key, about, at, nextAt })
+  }
+  return [...news.values()]
 }
 
 type Level = {
@@ -156,26 +184,6 @@ const tellQuota = (desk: Desk, { destinationId, state, rows, bytes }: QuotaChang
   put(desk, { type, key: `${type} ${destinationId}`, about })
 }
 
-/** Distinct kinds of death gathered at once; further ones are told with the next. */
-const deathsMax = 1_000
-
-const gather = (desk: Desk, destinationId: number, reason: string): void => {
-  const key = `${destinationId} ${reason}`
-  const known = desk.deaths.get(key)
-  if (known) known.count += 1
-  else if (desk.deaths.size < deathsMax) desk.deaths.set(key, { destinationId, reason, count: 1 })
-  if (desk.gathering || desk.halt.signal.aborted) return
-  desk.gathering = setTimeout(() => {
-    desk.gathering = null
-    for (const [each, death] of desk.deaths) {
-      const { count } = death
-      const about = { ...aboutDestination(desk, death.destinationId), reason: death.reason, count }
-      put(desk, { type: 'dead_letter', key: `dead_letter ${each}`, about })
-    }
-    desk.deaths.clear()
-  }, desk.limits.gatherMs)
-}
-
 const aboutDestination = ({ deps }: Desk, destinationId: number): About => {
   const destination = deps.live.now().destinations.get(destinationId)
   return {
@@ -191,71 +199,72 @@ const bareUrl = (url: string): string => {
   return parsed ? `${parsed.origin}${parsed.pathname}` : 'invalid'
 }
 
-const put = (desk: Desk, news: News): void => {
-  if (desk.halt.signal.aborted) return
-  if (desk.queue.length >= desk.limits.queueMax) {
-    desk.deps.logger.warn({ type: news.type }, 'alert.dropped')
-    return
+type Event = { readonly type: AlertType; readonly key: string; readonly about: About }
+
+const newsOf = ({ deps }: Desk, event: Event): News => {
+  const at = deps.clock()
+  return { ...event, id: randomUUID(), at, nextAt: at }
+}
+
+const isTold = ({ told, limits }: Desk, key: string, at: Date): boolean => {
+  const before = told.get(key)
+  return before !== undefined && at.getTime() - before < limits.againAfterMs
+}
+
+const write = async (desk: Desk, tx: Sql, news: readonly News[]): Promise<readonly Written[]> => {
+  const { againAfterMs, rowsMax: max } = desk.limits
+  const rows = new Map<string, News>()
+  for (const one of news)
+    if (!rows.has(one.key) && !isTold(desk, one.key, one.at)) rows.set(one.key, one)
+  if (rows.size === 0) return []
+  return writeAlerts(tx, { rows: [...rows.values()], againAfterMs, max })
+}
+
+const toldMax = 20_000
+
+const remember = (desk: Desk, all: readonly Written[]): void => {
+  const { told, limits, deps } = desk
+  if (told.size > toldMax) told.clear()
+  for (const { key, type, outcome, toldAt } of all) {
+    if (toldAt) told.set(key, toldAt.getTime())
+    if (outcome !== 'full') continue
+    // Looking for room with every message would hold up those who have nothing to tell.
+    told.set(key, deps.clock().getTime() - limits.againAfterMs + limits.fullMs)
+    dropped(desk, type)
   }
-  desk.queue.push({ ...news, at: desk.deps.clock() })
-  desk.sending ??= work(desk).finally(() => {
-    desk.sending = null
+  if (all.some(({ outcome }) => outcome === 'new')) desk.sender.ring()
+}
+
+const dropped = ({ deps }: Desk, type: string): void => {
+  meter(deps, 'dropped')
+  deps.logger.warn({ type }, 'alert.dropped')
+}
+
+const meter = ({ meter: of }: AlertDeps, result: string): void => {
+  of?.alerts.set(result, (of.alerts.get(result) ?? 0) + 1)
+}
+
+const put = (desk: Desk, event: Event): void => {
+  const news = newsOf(desk, event)
+  if (desk.stopping || desk.pending.has(news.key) || isTold(desk, news.key, news.at)) return
+  if (desk.pending.size < desk.limits.rowsMax) desk.pending.set(news.key, news)
+  else dropped(desk, news.type)
+  desk.writing ??= writePending(desk).finally(() => {
+    desk.writing = null
   })
 }
 
-const work = async (desk: Desk): Promise<void> => {
-  for (let event = desk.queue.shift(); event; event = desk.queue.shift()) {
-    if (desk.halt.signal.aborted) {
-      desk.deps.logger.warn({ type: event.type }, 'alert.dropped')
-      continue
+const writeAtOnce = 100
+
+/** What cannot be written now is written with the sender's next look. */
+const writePending = async (desk: Desk): Promise<void> => {
+  try {
+    while (desk.pending.size > 0) {
+      const some = [...desk.pending.values()].slice(0, writeAtOnce)
+      remember(desk, await write(desk, desk.deps.sql, some))
+      for (const { key } of some) desk.pending.delete(key)
     }
-    try {
-      if (await isNews(desk, event)) await tell(desk, event)
-    } catch (error) {
-      desk.deps.logger.error({ err: error, type: event.type }, 'alert.failed')
-    }
+  } catch (error) {
+    desk.deps.logger.error({ err: error, waiting: desk.pending.size }, 'alert.failed')
   }
-}
-
-/** Of all processes the first one tells it, once in its time. */
-const isNews = async ({ deps, limits }: Desk, { key, at }: Event): Promise<boolean> => {
-  const before = new Date(at.getTime() - limits.againAfterMs)
-  if (!(await claimAlert(deps.sql, { key, at, before }))) return false
-  // Another process may still have what happened long before this.
-  await forgetAlerts(deps.sql, new Date(at.getTime() - limits.keepMs))
-  return true
-}
-
-const tell = async (desk: Desk, { type, about, at }: Event): Promise<void> => {
-  const { deps, limits } = desk
-  const event = { version: 1, id: randomUUID(), type, timestamp: at, ...about }
-  const body = Buffer.from(JSON.stringify(event))
-  const signature = deps.secret === null ? {} : { 'X-Signature': sign(deps.secret, body) }
-  const headers = { 'Content-Type': 'application/json', ...signature }
-  for (const pauseMs of limits.pausesMs) {
-    if (!(await pause(pauseMs, desk.halt.signal))) break
-    const { answer, status } = await deps.post({ url: deps.url, headers, body })
-    if (answer.type === 'delivered') {
-      deps.logger.info({ type, ...about }, 'alert.sent')
-      return
-    }
-    deps.logger.warn({ type, status, reason: answer.reason }, 'alert.refused')
-  }
-  deps.logger.error({ type }, 'alert.given_up')
-}
-
-/** `false`: stopped meanwhile. */
-const pause = (ms: number, signal: AbortSignal): Promise<boolean> => {
-  if (signal.aborted) return Promise.resolve(false)
-  if (ms === 0) return Promise.resolve(true)
-  return new Promise((resolve) => {
-    const end = (isOver: boolean) => () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', stopped)
-      resolve(isOver)
-    }
-    const stopped = end(false)
-    const timer = setTimeout(end(true), ms)
-    signal.addEventListener('abort', stopped, { once: true })
-  })
 }

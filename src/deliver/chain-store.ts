@@ -38,21 +38,29 @@ export const releaseHeads = async (
   return rowCount ?? 0
 }
 
-/** An earlier message of the chain was parked after these: they wait behind it again. */
-export const demoteFollowers = async (tx: Sql, chains: readonly ChainKey[]): Promise<void> => {
+/**
+ * An earlier message of the chain was parked after these: they wait behind it again. What we have in hand comes
+ * back by itself; leases of others are of those who lost the partition, and would end with the row due. Index
+ * parked_chain, all rows of a chain.
+ */
+export const demoteFollowers = async (
+  tx: Sql,
+  chains: readonly ChainKey[],
+  { owner, at }: { readonly owner: string; readonly at: Date },
+): Promise<void> => {
   if (chains.length === 0) return
   await tx.query(
-    `update parked p set next_at = null
+    `update parked p set next_at = null, lease_owner = null, lease_until = null
        from unnest($1::text[], $2::int[], $3::int[], $4::bigint[])
             as t(topic, partition, destination_id, chain)
-      where p.topic = t.topic and p.partition = t.partition
-        and p.destination_id = t.destination_id and p.chain = t.chain
-        and p.next_at is not null and p.lease_owner is null
-        and exists (select from parked e
-              where e.topic = p.topic and e.partition = p.partition
-                and e.destination_id = p.destination_id and e.chain = p.chain
-                and e.log_offset < p.log_offset)`,
-    keysOf(chains),
+      cross join lateral (
+        select f.id from parked f
+         where f.topic = t.topic and f.partition = t.partition
+           and f.destination_id = t.destination_id and f.chain = t.chain
+         order by f.log_offset offset 1) follower
+      where p.id = follower.id and p.next_at is not null
+        and (p.lease_owner is null or p.lease_owner <> $5 or p.lease_until <= $6)`,
+    [...keysOf(chains), owner, at],
   )
 }
 
@@ -70,8 +78,8 @@ export type ClaimedRow = ChainKey & {
   readonly recoveryId: number | null
 }
 
-/** Where a lane has rows, and how many of them to look at. */
-export type Place = Omit<ChainKey, 'chain'> & { readonly look: number }
+/** Where a lane has rows, how many of them to look at, and up to which offset they may get a first try. */
+export type Place = Omit<ChainKey, 'chain'> & { readonly look: number; readonly until: number }
 
 type Claim = {
   readonly lanes: readonly { readonly destinationId: number; readonly room: number }[]
@@ -90,12 +98,13 @@ export const claimDue = async (tx: Sql, claim: Claim): Promise<readonly ClaimedR
     `with seen as (
        select c.id, row_number() over (partition by h.destination_id order by c.next_at, c.log_offset) as n,
          h.destination_id
-         from unnest($3::text[], $4::int[], $5::int[], $6::int[])
-              as h(topic, partition, destination_id, look)
+         from unnest($3::text[], $4::int[], $5::int[], $6::int[], $10::bigint[])
+              as h(topic, partition, destination_id, look, until)
         cross join lateral (
           select p.id, p.next_at, p.log_offset from parked p
            where p.topic = h.topic and p.partition = h.partition
              and p.destination_id = h.destination_id and p.next_at <= $7
+             and (p.log_offset < h.until or p.first_try_at is not null)
            order by p.next_at limit h.look) c
      ), due as materialized (
        select p.id from seen s
@@ -124,6 +133,7 @@ export const claimDue = async (tx: Sql, claim: Claim): Promise<readonly ClaimedR
       claim.at,
       claim.owner,
       claim.until,
+      claim.places.map(({ until }) => until),
     ],
   )
   return rows

@@ -78,6 +78,7 @@ const newChain = (stage: Stage, partition: Partition, at: NewChain): Chain => ({
   pinned: false,
   parked: 0,
   parking: 0,
+  parkedTo: partition.alreadyTo,
   parks: 0,
   headSince: 0,
   suspendedUntil: 0,

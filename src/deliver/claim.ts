@@ -118,15 +118,24 @@ const placesOf = (stage: Stage, lanes: readonly Part[]): readonly Place[] => {
   const rooms = new Map(lanes.map(({ destinationId, room }) => [destinationId, room]))
   const held = heldPartitions(stage)
   const places: Place[] = []
-  for (const { topic, partition, parked } of held) {
+  for (const each of held) {
+    const { topic, partition, parked } = each
+    const until = firstTriesUntil(each)
     const few = parked.size < rooms.size ? parked.keys() : rooms.keys()
     for (const destinationId of few) {
       const look = Math.min(rooms.get(destinationId) ?? 0, parked.get(destinationId) ?? 0)
-      if (look > 0) places.push({ topic, partition, destinationId, look })
+      if (look > 0) places.push({ topic, partition, destinationId, look, until })
     }
   }
   return places
 }
+
+/**
+ * Before what the last owner parked there may stand messages that it had not settled: until they are read again
+ * nobody knows of them. Where reading waits for fewer parked rows, the order is not worth waiting for ever.
+ */
+const firstTriesUntil = ({ tracker, paused }: Partition): number =>
+  paused === 'quota' ? Number.MAX_SAFE_INTEGER : tracker.seen()
 
 /** Gives up what is parked for destinations that no longer exist or are switched off. */
 export const cancelGone = async (tx: Connection, stage: Stage, at: Date): Promise<Cancelled> => {

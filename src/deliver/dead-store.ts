@@ -20,14 +20,16 @@ export type DeadRow = Source & {
   readonly firstTryAt: Date | null
 }
 
+export type DiedEntry = Entry & { readonly reason: string }
+
 /** Straight from the log, without having been parked. */
 export const insertDead = async (
   tx: Sql,
   rows: readonly DeadRow[],
   at: Date,
-): Promise<readonly Entry[]> => {
+): Promise<readonly DiedEntry[]> => {
   if (rows.length === 0) return []
-  const { rows: entries } = await tx.query<Entry>(
+  const { rows: entries } = await tx.query<DiedEntry>(
     `with inserted as (
        insert into dead (topic, partition, log_offset, destination_id, chain, message_id, type, body,
          reason, status, attempts, first_try_at, dead_at)
@@ -36,10 +38,10 @@ export const insertDead = async (
        on conflict (topic, partition, log_offset, destination_id) do nothing
        returning topic, partition, destination_id, reason
      )
-     select topic, partition, destination_id as "destinationId", count(*)::int as taken,
+     select topic, partition, destination_id as "destinationId", reason, count(*)::int as taken,
        (count(*) filter (where reason <> 'cancelled'))::int as dead,
        (count(*) filter (where reason = 'cancelled'))::int as cancelled
-     from inserted group by topic, partition, destination_id`,
+     from inserted group by topic, partition, destination_id, reason`,
     [
       ...columnsOf(rows),
       rows.map(({ body }) => body),

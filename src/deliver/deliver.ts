@@ -22,7 +22,7 @@ import { startRound } from './round.ts'
 import { openSignal } from './signal.ts'
 import type { Chain, DeliverDeps, Stage } from './stage.ts'
 import { readStanding, watchLag } from './standing.ts'
-import { tendUrls } from './url-loop.ts'
+import { saveLast, tendUrls } from './url-loop.ts'
 import { reportUrls } from './url-report.ts'
 import { openUrls } from './urls.ts'
 
@@ -140,9 +140,10 @@ const startLoops = (stage: Stage): Loops => {
   const desk = runDesk(stage, () => ended)
   const report = { told: false }
   const lag = { above: 0, all: 0 }
+  const turn = { notBefore: 0 }
   const figures = async () => {
     watchLag(stage, lag)
-    await readFigures(stage)
+    await readFigures(stage, turn)
   }
   const loops = [
     // What waits for a position is sent again after a crash: it does not wait longer because one took long.
@@ -164,6 +165,7 @@ const startLoops = (stage: Stage): Loops => {
       await desk
       halt.abort()
       await Promise.all([house, ...loops])
+      await saveLast(stage)
       await write()
       await logTold(stage)
       await flushAttempts(stage)

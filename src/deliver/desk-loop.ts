@@ -3,9 +3,10 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { saveVerdicts } from '../duplicate/duplicates.ts'
-import { placeOf } from '../log/log.ts'
 import { nameTransaction, outcomeOf } from '../postgres/outcome.ts'
 import type { Connection } from '../postgres/sql.ts'
+import type { Written } from './alert-store.ts'
+import type { Died } from './alerts.ts'
 import { type ChainKey, demoteFollowers, releaseHeads } from './chain-store.ts'
 import {
   arrive,
@@ -17,7 +18,7 @@ import {
   unparkCancelled,
 } from './claim.ts'
 import { buryParked, insertDead } from './dead-store.ts'
-import { chainKeyOf, type Task, takeOff, type Work } from './desk.ts'
+import { chainKeyOf, hasWork, nextWork, type Task, takeOff, type Work } from './desk.ts'
 import { freeChains, holdRows } from './hold-store.ts'
 import { addToLedger } from './ledger-store.ts'
 import { isHopeless } from './persist.ts'
@@ -38,7 +39,7 @@ export const runDesk = async (stage: Stage, ended: () => boolean): Promise<void>
   const { desk, limits } = stage
   for (;;) {
     const due = performance.now() >= desk.claimAt && mayClaim(stage)
-    if (desk.queue.size() + desk.saves.size() === 0 && !due && !desk.recovers) {
+    if (!hasWork(desk) && !due && !desk.recovers) {
       if (ended()) return
       const pauseMs = mayClaim(stage) ? desk.claimAt - performance.now() : limits.claimEveryMs
       await desk.bell.wait(Math.max(1, Math.min(pauseMs, limits.claimEveryMs)))
@@ -55,7 +56,7 @@ export const runDesk = async (stage: Stage, ended: () => boolean): Promise<void>
 const takeWork = ({ desk, limits }: Stage): readonly Work[] => {
   const taken: Work[] = []
   while (taken.length < limits.deskBatchMax) {
-    const work = desk.saves.shift() ?? desk.queue.shift()
+    const work = nextWork(desk, taken.length)
     if (!work) break
     taken.push(work)
   }
@@ -76,6 +77,7 @@ const workOnce = async (stage: Stage, batch: Batch): Promise<void> => {
   unparkCancelled(stage, done.cancelled)
   unparkCancelled(stage, done.recovered.withdrawn)
   countRecovered(stage, done.recovered.parked)
+  stage.deps.alerts?.written(done.told)
   arrive(stage, done.claimed)
   stage.room.ring()
 }
@@ -85,6 +87,8 @@ type Done = {
   readonly cancelled: readonly ChainKey[]
   readonly claimed: readonly Claimed[]
   readonly recovered: Recovered
+  /** What operators are told of the dead. */
+  readonly told: readonly Written[]
   /** Whose epoch is no longer ours. */
   readonly fenced: readonly Partition[]
 }
@@ -94,6 +98,7 @@ const nothingDone: Done = {
   cancelled: [],
   claimed: [],
   recovered: nothingRecovered,
+  told: [],
   fenced: [],
 }
 
@@ -149,7 +154,7 @@ type Batch = {
 const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> => {
   const owned = batch.recovers ? heldPartitions(stage) : ownedOf(batch.works)
   const held = await holdPartitions(tx, owned)
-  const works = batch.works.filter(({ partition }) => held.has(placeOf(partition)))
+  const works = batch.works.filter(({ partition }) => held.has(partition))
   const at = stage.deps.clock()
   const leased = { owner: stage.owner, at }
   const tasks = works.map(({ task }) => task)
@@ -171,7 +176,7 @@ const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> 
   const { keys: cancelled, entries: cancellations } = await cancelGone(tx, stage, at)
   const recovered = batch.recovers
     ? await recover(tx, stage, {
-        partitions: owned.filter((partition) => held.has(placeOf(partition))),
+        partitions: owned.filter((partition) => held.has(partition)),
         at,
       })
     : nothingRecovered
@@ -183,20 +188,42 @@ const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> 
     ...cancellations,
     ...recovered.entries,
   ])
-  const overtaken = parks.filter(({ row, chain }) => row.nextAt !== null && chain.parked > 1)
-  await demoteFollowers(tx, keysOf(overtaken))
+  const overtaken = parks.filter(
+    ({ row, chain, overtakes }) => overtakes || (row.nextAt !== null && chain.parked > 1),
+  )
+  await demoteFollowers(tx, keysOf(overtaken), leased)
   const touched = [...parks, ...deliveries, ...burials, ...backs]
   const chains = [...keysOf(touched), ...cancelled, ...recovered.parked, ...recovered.withdrawn]
   const released = await releaseHeads(tx, chains, at)
   const claimed = batch.due || released > 0 ? await claim(tx, stage, at) : []
   const kept = batch.works.map(({ task, partition }) => {
-    if (!held.has(placeOf(partition))) return false
+    if (!held.has(partition)) return false
     if (task.type === 'delivered') return gone.has(task.id)
     return task.type === 'bury' ? gone.has(task.burial.id) : true
   })
-  const fenced = owned.filter((partition) => !held.has(placeOf(partition)))
-  return { kept, cancelled, claimed, recovered, fenced }
+  const fenced = owned.filter((partition) => !held.has(partition))
+  // Last, as others who tell the same of theirs wait until this is committed.
+  const buriedOf = burials.filter(({ burial }) => buried.ids.has(burial.id))
+  const told = await tellDead(tx, stage, {
+    died: [...died, ...buriedOf.map(diedOf)],
+    at,
+  })
+  return { kept, cancelled, claimed, recovered, told, fenced }
 }
+
+type Telling = { readonly died: readonly Died[]; readonly at: Date }
+
+const tellDead = async (tx: Connection, stage: Stage, { died, at }: Telling) => {
+  const { alerts } = stage.deps
+  if (!alerts || died.length === 0) return []
+  const news = alerts.deathNews(died, at)
+  return news.length === 0 ? [] : alerts.write(tx, news)
+}
+
+const diedOf = ({ burial, chain }: Extract<Task, { type: 'bury' }>): Died => ({
+  destinationId: chain.lane.destinationId,
+  reason: burial.reason,
+})
 
 /** Bodies need a table of their hour; it is there already, unless the clock jumped or this is the start. */
 const ensureHour = async (tx: Connection, stage: Stage, at: Date): Promise<void> => {

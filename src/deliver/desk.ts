@@ -11,7 +11,13 @@ import type { ParkRow, Retry } from './store.ts'
 export type Task =
   /** Duplicates met in a batch, recorded before the position passes it. */
   | { readonly type: 'save'; readonly verdict: Verdict }
-  | { readonly type: 'park'; readonly row: ParkRow; readonly chain: Chain }
+  | {
+      readonly type: 'park'
+      readonly row: ParkRow
+      readonly chain: Chain
+      /** Rows of its chain that come after it may be due. */
+      readonly overtakes: boolean
+    }
   | { readonly type: 'die'; readonly row: DeadRow }
   | { readonly type: 'delivered'; readonly id: bigint; readonly chain: Chain }
   | { readonly type: 'bury'; readonly burial: Burial; readonly chain: Chain }
@@ -29,6 +35,8 @@ export type Work = {
 
 export type Desk = {
   readonly queue: Queue<Work>
+  /** What became of claimed rows: it takes turns with the rest, so that what others park holds up no lease. */
+  readonly rows: Queue<Work>
   /** Duplicates to record: they stand before all else, as nothing sent meanwhile is remembered. */
   readonly saves: Queue<Work>
   readonly bell: Signal
@@ -56,6 +64,7 @@ export type Desk = {
 
 export const openDesk = (): Desk => ({
   queue: openQueue(),
+  rows: openQueue(),
   saves: openQueue(),
   bell: openSignal(),
   waiting: 0,
@@ -73,11 +82,25 @@ export const openDesk = (): Desk => ({
 
 export const putWork = (stage: Stage, work: Work): void => {
   const { desk } = stage
-  if (work.task.type === 'save') desk.saves.push(work)
-  else desk.queue.push(work)
+  queueFor(desk, work.task).push(work)
   weigh(stage, work, 1)
   desk.bell.ring()
 }
+
+/** A row that is put back follows the park that sent it there. */
+const queueFor = ({ saves, rows, queue }: Desk, task: Task): Queue<Work> => {
+  if (task.type === 'save') return saves
+  return isOfRow(task) && task.type !== 'back' ? rows : queue
+}
+
+/** The next to be committed, behind so many; `undefined`: nothing waits. */
+export const nextWork = ({ saves, rows, queue }: Desk, taken: number): Work | undefined => {
+  const [first, second] = taken % 2 === 0 ? [rows, queue] : [queue, rows]
+  return saves.shift() ?? first.shift() ?? second.shift()
+}
+
+export const hasWork = ({ saves, rows, queue }: Desk): boolean =>
+  saves.size() + rows.size() + queue.size() > 0
 
 /** It is committed, or nobody's any more. */
 export const takeOff = (stage: Stage, work: Work): void => weigh(stage, work, -1)

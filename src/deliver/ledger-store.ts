@@ -96,8 +96,38 @@ export type LedgerRow = {
   readonly parked: bigint
 }
 
-/** Everything in one statement, so in one snapshot: the rows parked are counted, not remembered. */
-export const loadLedgerRows = async (sql: Sql): Promise<readonly LedgerRow[]> => {
+/** Rows parked of one reason in a partition, as counted. */
+export type Held = {
+  readonly topic: Topic
+  readonly partition: number
+  readonly reason: string
+  readonly rows: number
+  readonly oldest: Date
+  readonly firstTry: Date | null
+}
+
+/** Reads every row parked: seconds of work where there are millions. */
+export const countHeld = async (sql: Sql): Promise<readonly Held[]> => {
+  const { rows } = await sql.query<Held>(
+    `select topic, partition, reason, count(*)::float8 as rows, min(parked_at) as oldest,
+            min(first_try_at) as "firstTry"
+       from parked group by 1, 2, 3`,
+  )
+  return rows
+}
+
+const counted = `select topic, partition, count(*) as parked from parked group by 1, 2`
+const given = `select topic, partition, sum(rows)::bigint as parked
+                 from unnest($1::text[], $2::int[], $3::bigint[]) as h(topic, partition, rows) group by 1, 2`
+
+/**
+ * Everything of one snapshot: the rows parked are counted, not remembered. That is one statement, unless the
+ * transaction counted them before and lets no later change be seen.
+ */
+export const loadLedgerRows = async (
+  sql: Sql,
+  held: readonly Held[] | null = null,
+): Promise<readonly LedgerRow[]> => {
   const { rows } = await sql.query<LedgerRow>(
     `with ledger as (
        select topic, partition, sum(taken)::bigint as taken, sum(delivered)::bigint as delivered,
@@ -105,7 +135,7 @@ export const loadLedgerRows = async (sql: Sql): Promise<readonly LedgerRow[]> =>
          sum(recovered)::bigint as recovered, sum(repeated)::bigint as repeated
        from delivery_ledger group by 1, 2
      ), held as (
-       select topic, partition, count(*) as parked from parked group by 1, 2
+       ${held ? given : counted}
      ), read as (
        select topic, partition, next, state from position where reader = 'deliver'
      )
@@ -116,6 +146,13 @@ export const loadLedgerRows = async (sql: Sql): Promise<readonly LedgerRow[]> =>
        coalesce(h.parked, 0) as parked
      from ledger l full join held h using (topic, partition) full join read r using (topic, partition)
      order by topic, partition`,
+    held
+      ? [
+          held.map(({ topic }) => topic),
+          held.map(({ partition }) => partition),
+          held.map(({ rows: amount }) => amount),
+        ]
+      : [],
   )
   return rows
 }

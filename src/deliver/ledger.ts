@@ -1,7 +1,13 @@
 // The ledger: every pair of message and destination that was consumed has an outcome, or is parked or in flight.
 import type { Topic } from '../log/log.ts'
 import type { Sql } from '../postgres/sql.ts'
-import { addToLedger, type LedgerRow, loadLedgerRows, loadTaken } from './ledger-store.ts'
+import {
+  addToLedger,
+  type Held,
+  type LedgerRow,
+  loadLedgerRows,
+  loadTaken,
+} from './ledger-store.ts'
 import { decodeState } from './position-state.ts'
 import type { Counters } from './stage.ts'
 
@@ -29,9 +35,11 @@ export type LedgerLine = Ledger & {
   readonly recovered: bigint
 }
 
-/** One statement over positions, ledger and the rows parked; a line for each partition. */
-export const loadLedger = async (sql: Sql): Promise<readonly LedgerLine[]> =>
-  (await loadLedgerRows(sql)).map(balance)
+/** Over positions, ledger and the rows parked; a line for each partition. */
+export const loadLedger = async (
+  sql: Sql,
+  held: readonly Held[] | null = null,
+): Promise<readonly LedgerLine[]> => (await loadLedgerRows(sql, held)).map(balance)
 
 export const sumLedger = (lines: readonly LedgerLine[]): Ledger => {
   const sum = (of: keyof Ledger) => lines.reduce((total, line) => total + line[of], 0n)

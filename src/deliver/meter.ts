@@ -64,6 +64,8 @@ export type Meter = {
   /** By class, then by reason. */
   readonly attempts: Map<string, Map<string, number>>
   readonly dead: Map<string, number>
+  /** Of operators: sent, given up, dropped. */
+  readonly alerts: Map<string, number>
   readonly phaseSeconds: Readonly<Record<Phase, Histogram>>
   readonly firstLag: Histogram
   readonly endToEnd: Histogram
@@ -82,6 +84,7 @@ export const openMeter = (): Meter => ({
   rounds: new Map(),
   attempts: new Map(),
   dead: new Map(),
+  alerts: new Map(),
   phaseSeconds: {
     dns: openHistogram(phaseBounds),
     connect: openHistogram(phaseBounds),

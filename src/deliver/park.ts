@@ -54,6 +54,7 @@ export const untried = (reason: Parking['reason']): Parking => ({
 export const park = (stage: Stage, delivery: Delivery, parking: Parking): void => {
   const { chain } = delivery
   const { lane } = chain
+  const overtakes = standsBefore(delivery)
   countParked(stage, chain)
   const { nextAt, firstTryAt, ...rest } = parking
   const row = {
@@ -66,7 +67,7 @@ export const park = (stage: Stage, delivery: Delivery, parking: Parking): void =
   }
   addParked(stage, lane.destinationId, row.body?.length ?? 0)
   putWork(stage, {
-    task: { type: 'park', row, chain },
+    task: { type: 'park', row, chain, overtakes },
     partition: chain.partition,
     settled: (kept) => {
       chain.parking -= 1
@@ -74,6 +75,14 @@ export const park = (stage: Stage, delivery: Delivery, parking: Parking): void =
       if (kept) settle(delivery, 'parked')
     },
   })
+}
+
+/** Whether later messages of its chain may have been parked already, where that has an order. */
+const standsBefore = ({ chain, offset }: Delivery): boolean => {
+  if (chain.of !== null) return false
+  const overtakes = offset < chain.parkedTo
+  chain.parkedTo = Math.max(chain.parkedTo, offset)
+  return overtakes
 }
 
 /** The head of the chain was parked: what waits behind it follows, in order. */
@@ -114,7 +123,6 @@ export const bury = (stage: Stage, delivery: Delivery, death: Death): void => {
     'delivery.died',
   )
   meterDeath(stage.meter, death.reason)
-  stage.deps.alerts?.died(lane.destinationId, death.reason)
   if (row) {
     putWork(stage, {
       task: { type: 'bury', burial: { id: row.id, ...death, firstTryAt }, chain },

@@ -3,6 +3,7 @@ import { openTracker, type Settled } from '../domain/tracker.ts'
 import { openDuplicates } from '../duplicate/duplicates.ts'
 import { type Lease, placeOf, type Reader } from '../log/log.ts'
 import { gainPosition } from '../postgres/position.ts'
+import type { Sql } from '../postgres/sql.ts'
 import { countParked, loadChains, loadSettled } from './chain-store.ts'
 import { chainOf, laneOf } from './chains.ts'
 import { hashOf } from './desk.ts'
@@ -30,6 +31,7 @@ const gainOnce = async (stage: Stage, lease: Lease): Promise<Reader> => {
   const from = position.next > committed ? position.next : committed
   const state = decodeState(position.state, Number(position.next))
   const { settled, marks, counters } = state
+  const already = await loadAlready(pool, lease, from)
   const partition: Partition = {
     topic,
     partition: number,
@@ -37,7 +39,8 @@ const gainOnce = async (stage: Stage, lease: Lease): Promise<Reader> => {
     lease,
     tracker: openTracker(Number(from), settled),
     chains: new Map(),
-    already: new Map(),
+    already,
+    alreadyTo: [...already.keys()].reduce((most, offset) => Math.max(most, offset), -1),
     marks: new Map(marks),
     withheld: new Map(),
     counters,
@@ -54,10 +57,6 @@ const gainOnce = async (stage: Stage, lease: Lease): Promise<Reader> => {
     lost: false,
     rounds: 0,
   }
-  for (const { offset, destinationId } of await loadSettled(pool, lease, from)) {
-    const ids = partition.already.get(Number(offset)) ?? new Set()
-    partition.already.set(Number(offset), ids.add(destinationId))
-  }
   const resumed = { counters, rough: state.rough, unheard: countUnheard(partition, settled) }
   await reconcile(pool, { topic, partition: number }, resumed)
   await loadParked(stage, partition)
@@ -71,6 +70,15 @@ const gainOnce = async (stage: Stage, lease: Lease): Promise<Reader> => {
     stage.partitions.set(placeOf(lease), partition)
   }
   return { from, handle: (batch) => takeBatch(stage, partition, batch) }
+}
+
+const loadAlready = async (sql: Sql, lease: Lease, from: bigint) => {
+  const already = new Map<number, Set<number>>()
+  for (const { offset, destinationId } of await loadSettled(sql, lease, from)) {
+    const ids = already.get(Number(offset)) ?? new Set()
+    already.set(Number(offset), ids.add(destinationId))
+  }
+  return already
 }
 
 /** Parked or dead, and not settled for the position. */

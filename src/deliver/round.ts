@@ -1,7 +1,7 @@
 // One round: a message posted to every usable URL of its destination in parallel, and what follows.
 import type { Webhook } from '../domain/configuration.ts'
 import { isReservedHeader } from '../domain/reserved-header.ts'
-import { isExpired } from '../domain/retry.ts'
+import { isExpired, windowEnd } from '../domain/retry.ts'
 import { decideRound, type Plan, planRound } from '../domain/round.ts'
 import { signedHeaders } from '../domain/signature.ts'
 import { answered } from '../domain/url-answer.ts'
@@ -137,9 +137,7 @@ const postAll = async (
   const asked = await Promise.all(at.map(post))
   if (later.length === 0 || asked.some(({ result }) => result.answer.type === 'delivered'))
     return asked
-  const until = delivery.row
-    ? delivery.row.leaseUntil - stage.limits.leaseMarginMs
-    : Number.POSITIVE_INFINITY
+  const until = latestStart(stage, delivery)
   const others = await Promise.all(
     later.map((place) =>
       whenRoom(stage, asking.target.urls[place] as UrlEntry, { until, go: () => post(place) }),
@@ -147,6 +145,12 @@ const postAll = async (
   )
   return [...asked, ...others.filter((other) => other !== null)]
 }
+
+/** Whoever waits for room is asked neither when the lease is about to end nor when the window is over. */
+const latestStart = ({ limits }: Stage, { row }: Delivery): number =>
+  row === null
+    ? Number.POSITIVE_INFINITY
+    : Math.min(row.leaseUntil - limits.leaseMarginMs, windowEnd(row.firstTryAt) - 1)
 
 type Posting = {
   readonly target: Target

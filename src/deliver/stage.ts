@@ -72,6 +72,8 @@ export type Partition = {
   readonly chains: Map<number, Map<string, Chain>>
   /** Offsets at or above the position that are parked or dead already, with their destinations. */
   readonly already: Map<number, Set<number>>
+  /** The highest of them when it was gained; below it rows are parked before others that are there already. */
+  readonly alreadyTo: number
   readonly marks: Map<number, Mark>
   /** How many destinations do not get the call at an offset, while others of it are not settled. */
   readonly withheld: Map<number, number>
@@ -155,6 +157,8 @@ export type Chain = {
   /** Rows of this chain in Postgres or on their way there, and those on their way. */
   parked: number
   parking: number
+  /** No row of it has a higher offset. */
+  parkedTo: number
   /** Ascends with every park, so that a claim made before one can be told. */
   parks: number
   /** Since when the first parked row has been the first, and until when order does not hold. */

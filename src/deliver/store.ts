@@ -4,11 +4,14 @@ import type { Sql } from '../postgres/sql.ts'
 import { type Entry, total } from './ledger-store.ts'
 import type { Partition } from './stage.ts'
 
-/** Which partitions are still ours; their epochs hold until the transaction ends. */
+/**
+ * Which partitions are still ours; their epochs hold until the transaction ends. One that was lost and gained
+ * again is another one: what was left to do for the first is not done for the second.
+ */
 export const holdPartitions = async (
   tx: Sql,
   partitions: readonly Partition[],
-): Promise<ReadonlySet<string>> => {
+): Promise<ReadonlySet<Partition>> => {
   if (partitions.length === 0) return new Set()
   const { rows } = await tx.query<{ topic: Topic; partition: number }>(
     `select p.topic, p.partition
@@ -23,7 +26,8 @@ export const holdPartitions = async (
       partitions.map(({ epoch }) => epoch),
     ],
   )
-  return new Set(rows.map(placeOf))
+  const places = new Set(rows.map(placeOf))
+  return new Set(partitions.filter((partition) => places.has(placeOf(partition))))
 }
 
 export type Source = {

@@ -28,7 +28,9 @@ export const urlChanged = (
   )
   const event = { ...change, destinationId, url, origin }
   stage.deps.onUrlChange?.(event)
-  stage.deps.alerts?.urlChanged(event)
+  const news = stage.deps.alerts?.urlNews(event)
+  // Written with the state; of one kind the last one is enough.
+  if (news) entry.news = [...entry.news.filter(({ key }) => key !== news.key), news]
   if (from.state === 'held_tls' && to.state === 'ok')
     recoverHealed(stage, destinationId).catch(stage.fail)
   const lane = stage.lanes.get(destinationId)

@@ -75,27 +75,46 @@ const takeOver = (stage: Stage, entry: UrlEntry, row: UrlRow): void => {
   if (change) urlChanged(stage, entry, { change, origin: 'elsewhere' })
 }
 
+/** A state and what is told of it in one transaction: a kill between the two would leave it untold for good. */
 const save = async (stage: Stage): Promise<void> => {
+  const { pool, alerts, clock } = stage.deps
   const unsaved = [...stage.urls.entries.values()].filter(({ isUnsaved }) => isUnsaved)
   if (unsaved.length === 0) return
+  const { rows, well } = statesOf(unsaved)
+  const news = unsaved.map((entry) => entry.news)
+  for (const entry of unsaved) Object.assign(entry, { isUnsaved: false, news: [] })
+  const probeAt = new Date(clock().getTime() + probeEveryMs)
+  try {
+    const written = await pool.transaction(async (tx) => {
+      await saveUrls(tx, rows, probeAt)
+      await forgetUrls(tx, well)
+      return (await alerts?.write(tx, news.flat())) ?? []
+    })
+    alerts?.written(written)
+  } catch (error) {
+    unsaved.forEach((entry, at) => {
+      const later = new Set(entry.news.map(({ key }) => key))
+      const earlier = (news[at] ?? []).filter(({ key }) => !later.has(key))
+      Object.assign(entry, { isUnsaved: true, news: [...earlier, ...entry.news] })
+    })
+    throw error
+  }
+}
+
+const statesOf = (entries: readonly UrlEntry[]) => {
   const rows: UrlRow[] = []
   const well: UrlKey[] = []
-  for (const entry of unsaved) {
-    entry.isUnsaved = false
-    const { destinationId, url, health } = entry
+  for (const { destinationId, url, health } of entries) {
     const { state, reason, status } = health
     if (state === 'ok') well.push({ destinationId, url })
     else rows.push({ destinationId, url, state, reason, status, since: new Date(health.since) })
   }
-  const at = stage.deps.clock().getTime()
-  try {
-    await saveUrls(stage.deps.pool, rows, new Date(at + probeEveryMs))
-    await forgetUrls(stage.deps.pool, well)
-  } catch (error) {
-    for (const entry of unsaved) entry.isUnsaved = true
-    throw error
-  }
+  return { rows, well }
 }
+
+/** When the stage ends: what was found last outlives it. */
+export const saveLast = (stage: Stage): Promise<void> =>
+  save(stage).catch((error) => stage.deps.logger.error({ err: error }, 'urls.failed'))
 
 /** A held certificate is looked at this often, by one process for all. */
 const probeEveryMs = 60_000

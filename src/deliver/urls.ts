@@ -10,6 +10,7 @@ import {
   type UrlHealth,
 } from '../domain/url-health.ts'
 import type { PostTls } from '../http/post.ts'
+import type { News } from './alerts.ts'
 import { openSignal, type Signal } from './signal.ts'
 import type { Lane, Row, Stage } from './stage.ts'
 
@@ -20,6 +21,8 @@ export type UrlEntry = {
   tls: PostTls | null
   /** Its state changed here, and the table does not say so yet. */
   isUnsaved: boolean
+  /** What operators are to be told of that. */
+  news: readonly News[]
   usedAt: number
   /** Rounds under way that wait for it to have room, and what wakes them. */
   waiting: number
@@ -71,6 +74,7 @@ export const entryOf = (stage: Stage, destinationId: number, webhook: Webhook): 
     health: openUrlHealth(pace, now),
     tls: tlsOf(webhook),
     isUnsaved: false,
+    news: [],
     usedAt: now,
     waiting: 0,
     room: openSignal(),

@@ -48,9 +48,13 @@ export const nextTry = (failure: Failure): Next => {
   return { type: 'retry', at: Math.min(failure.now + Math.ceil(delay), last) }
 }
 
+/** It begins with the first try: without one there is no end. */
+export const windowEnd = (firstTryAt: number | null): number =>
+  firstTryAt === null ? Number.POSITIVE_INFINITY : firstTryAt + windowMs
+
 /** No try starts after the window, whatever delayed it. */
 export const isExpired = (firstTryAt: number | null, now: number): boolean =>
-  firstTryAt !== null && now >= firstTryAt + windowMs
+  now >= windowEnd(firstTryAt)
 
 /** How far before the window's end held messages begin to get their last tries. */
 export const lastTrySpreadMs = 5 * second

@@ -24,6 +24,8 @@ export type Tracker = {
   open(offset: number, destinationIds: readonly number[]): Open | null
   /** Everything below `until` has been seen. */
   see(until: number): void
+  /** Up to where everything has been seen. */
+  seen(): number
   /** Everything below `until` has its duplicates recorded, so the position may pass it. */
   secure(until: number): void
   settle(open: Open, destinationId: number): void
@@ -78,6 +80,7 @@ export const openTracker = (from: number, resumed: Settled): Tracker => {
       seen = Math.max(seen, until)
       version += 1
     },
+    seen: () => seen,
     secure: (until) => {
       secured = Math.max(secured, until)
       version += 1

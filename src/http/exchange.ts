@@ -184,11 +184,16 @@ const startTimer = (ends: Ends, connection: Connection, job: Job): void => {
   }
 }
 
+/** What came meanwhile is read first: that this process was held up is no fault of the receiver's. */
 const timedOut = (ends: Ends, connection: Connection): void => {
-  const error = codedError('MILLRACE_TIMEOUT', 'no answer in time')
-  connection.controller?.abort(error)
-  // Where the abort found nobody to tell.
-  failed(ends, connection, error)
+  const { job } = connection
+  setImmediate(() => {
+    if (job === null || connection.job !== job) return
+    const error = codedError('MILLRACE_TIMEOUT', 'no answer in time')
+    connection.controller?.abort(error)
+    // Where the abort found nobody to tell.
+    failed(ends, connection, error)
+  })
 }
 
 /** The request on it is over, whatever came of it. */

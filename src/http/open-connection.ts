@@ -1,6 +1,7 @@
 // Makes a connection of the outgoing port: an undici client whose sockets are opened our way.
 import { Client } from 'undici'
 import { type Opening, openSocket } from './connect.ts'
+import { bearContinue } from './continue.ts'
 import { type Connection, type Ends, handlerOf } from './exchange.ts'
 import type { Target } from './targets.ts'
 
@@ -27,6 +28,7 @@ export const openConnection = (options: Options, target: Target): Connection => 
         ({ socket, phases }) => {
           connection.fresh = true
           connection.phases = phases
+          bearContinue(socket, () => connection.job?.status === null)
           done(null, socket)
         },
         (error) => done(error, null),

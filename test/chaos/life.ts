@@ -18,6 +18,8 @@ export type Life = {
 export type Told = {
   /** What had been settled by then is in its last position. */
   settledAt: number
+  /** How long it, its database or the machine hung at the most, by what it told later than it should. */
+  lateMs: number
   /** Whenever partitions were taken from it, and what was in its last position then. */
   readonly lost: Blow[]
   /** Partitions that stand still now, by reason; every such state it had, and since when. */
@@ -66,19 +68,30 @@ export const startLife = async (given: ChildStart, lives: Set<ChildProcess>): Pr
   }
 }
 
+/** As the process tells it. */
+const standingEveryMs = 100
+
 const openTold = (child: ChildProcess): Told => {
   const told: Told = {
     settledAt: performance.now(),
+    lateMs: 0,
     lost: [],
     paused: {},
     pauses: [],
     rss: 0,
     rssMax: 0,
   }
+  let toldAt: number | null = null
   child.on('message', (news: News) => {
     const at = performance.now()
-    if (news.type === 'position') told.settledAt = at - news.tookMs
-    else if (news.type === 'lost') told.lost.push({ at, settledAt: told.settledAt })
+    if (news.type === 'standing') {
+      if (toldAt !== null) told.lateMs = Math.max(told.lateMs, at - toldAt - standingEveryMs)
+      toldAt = at
+    }
+    if (news.type === 'position') {
+      told.settledAt = at - news.tookMs
+      told.lateMs = Math.max(told.lateMs, news.tookMs)
+    } else if (news.type === 'lost') told.lost.push({ at, settledAt: told.settledAt })
     else if (news.type === 'standing') {
       if (JSON.stringify(news.paused) !== JSON.stringify(told.paused))
         told.pauses.push({ at, paused: news.paused })

@@ -2,8 +2,14 @@
 import { createHmac } from 'node:crypto'
 import { pino } from 'pino'
 import { afterEach, describe, expect, test } from 'vitest'
-import { type Alerts, type alertLimits, openAlerts } from '../../src/deliver/alerts.ts'
+import {
+  type AlertDeps,
+  type Alerts,
+  type alertLimits,
+  openAlerts,
+} from '../../src/deliver/alerts.ts'
 import { failureLevels, openFailing } from '../../src/deliver/failing.ts'
+import { openMeter } from '../../src/deliver/meter.ts'
 import { undiciPost } from '../../src/http/undici-post.ts'
 import { aDestination, aLive, to } from '../support/configuration.ts'
 import { until } from '../support/until.ts'
@@ -45,7 +51,8 @@ describe('alerts', async () => {
     const line = open(live, { partitions: 1 })
     const post = undiciPost({ addresses: { allowPrivate: true, allowed: [] } })
     posts.push(post)
-    const alertsOf = () => {
+    const meter = openMeter()
+    const alertsOf = (over: Partial<AlertDeps> = {}) => {
       const alerts = openAlerts({
         url: operator.url,
         secret: 'operators',
@@ -54,13 +61,31 @@ describe('alerts', async () => {
         live,
         clock: () => new Date(line.now()),
         logger: pino({ level: 'silent' }),
-        limits: { gatherMs: 20, pausesMs: [0, 10, 20], ...limits },
+        meter,
+        limits: { gatherMs: 20, lookEveryMs: 10, ...limits },
+        ...over,
       })
       opened.push(alerts)
       return alerts
     }
-    return { operator, target, line, alertsOf }
+    return { operator, target, line, live, alertsOf, meter }
   }
+  /** What waits for a later try, or for more of its kind, waits by the line's clock. */
+  const untilLater = (
+    line: { now(): number; setNow(ms: number): void },
+    holds: () => boolean | Promise<boolean>,
+    what: string,
+  ) =>
+    until(async () => {
+      line.setNow(line.now() + 50)
+      return holds()
+    }, what)
+  const waiting = async () =>
+    (
+      await database.pool.query<{ type: string; tries: number; id: string }>(
+        'select type, tries, id from alert_outbox order by type',
+      )
+    ).rows
   const typesOf = (requests: readonly { readonly json: Record<string, unknown> }[]) =>
     requests.map(({ json }) => json['type'])
 
@@ -70,7 +95,7 @@ describe('alerts', async () => {
     target.reply(() => 410)
     await line.append([line.aCall({ userId: 'private-user' }, { properties: { card: '4242' } })])
     await drained(line)
-    await until(() => operator.requests.length === 2, 'two alerts')
+    await untilLater(line, () => operator.requests.length === 2, 'two alerts')
     expect(operator.badSignatures).toEqual([])
     const gone = operator.requests.find(({ json }) => json['type'] === 'url.disabled')
     expect(gone?.json).toEqual({
@@ -95,7 +120,7 @@ describe('alerts', async () => {
     const both = [alertsOf(), alertsOf()]
     for (const alerts of both) for (let n = 0; n < 5; n += 1) alerts.gapFound(7)
     for (const alerts of both) alerts.lagging(10)
-    await until(() => operator.requests.length === 2)
+    await until(async () => operator.requests.length === 2 && (await waiting()).length === 0)
     line.setNow(line.now() + 3_500_000)
     for (const alerts of both) alerts.gapFound(8)
     line.setNow(line.now() + 200_000)
@@ -158,37 +183,185 @@ describe('alerts', async () => {
     expect(operator.badSignatures).toEqual([])
   })
 
-  test('a refused alert is tried again a few times and then given up', async () => {
-    const { operator, alertsOf } = await setUp()
+  test('a refused alert is tried again for a day, always the same, and then given up', async () => {
+    const { operator, line, alertsOf, meter } = await setUp()
     const alerts = alertsOf()
     operator.reply((_, index) => (index < 2 ? 503 : 200))
     alerts.gapFound(1)
-    await until(() => operator.requests.length === 3)
-    operator.reply(() => 503)
-    alerts.lagging(10)
-    await until(() => operator.requests.length === 6)
-    operator.reply(() => 200)
-    alerts.died(1, 'status_400')
-    await until(() => typesOf(operator.requests).includes('dead_letter'))
-    expect(typesOf(operator.requests)).toEqual([
-      ...['ledger.gap', 'ledger.gap', 'ledger.gap', 'lag', 'lag', 'lag', 'dead_letter'],
-    ])
+    await untilLater(line, () => operator.requests.length === 3, 'the third try')
     const [one, two] = operator.requests
     expect(two?.body.equals(one?.body ?? Buffer.alloc(0))).toBe(true)
+    operator.reply(() => 503)
+    alerts.lagging(10)
+    const began = line.now()
+    const tries: number[] = []
+    await until(async () => {
+      line.setNow(line.now() + 120_000)
+      for (const { tries: made } of await waiting()) tries.push(made)
+      return meter.alerts.get('given_up') === 1
+    }, 'it is given up')
+    expect(line.now() - began).toBeGreaterThan(85_700_000)
+    expect(Math.max(...tries)).toBeGreaterThan(20)
+    expect(await waiting()).toEqual([])
+    expect(Object.fromEntries(meter.alerts)).toEqual({ sent: 1, given_up: 1 })
+    const asked = operator.requests.length
+    operator.reply(() => 200)
+    alerts.gapFound(2)
+    await untilLater(line, () => operator.requests.length > asked, 'the next one')
+    expect(typesOf(operator.requests).at(-1)).toBe('ledger.gap')
   })
 
-  test('an operator who does not answer holds up no delivery, and no more than the queue waits', async () => {
-    const { operator, target, line, alertsOf } = await setUp({ queueMax: 3 })
+  test('an operator who does not answer holds up no delivery, and no more than so many wait', async () => {
+    const { operator, target, line, alertsOf, meter } = await setUp({ rowsMax: 3 })
     operator.reply(() => 'hang')
     const alerts = alertsOf()
     line.start({}, 5_000, { alerts })
     alerts.gapFound(1)
     await until(() => operator.requests.length === 1)
-    for (let n = 0; n < 50; n += 1) alerts.lagging(n)
+    for (let n = 1; n <= 50; n += 1)
+      alerts.quotaChanged({ destinationId: n, state: 'spilling', rows: 1, bytes: 1 })
+    target.reply(({ json }) => (String(json['userId']).endsWith('7') ? 410 : 200))
     await line.append(Array.from({ length: 30 }, (_, n) => line.aCall({ userId: `${n}` })))
     await drained(line)
-    expect(target.requests).toHaveLength(30)
+    await until(() => meter.alerts.get('dropped') === 50, 'the rest is dropped')
+    expect(await waiting()).toHaveLength(3)
     expect(operator.requests).toHaveLength(1)
     expect(lines.some(({ msg }) => msg === 'desk.failed')).toBe(false)
   })
+
+  test('deaths are told with how many there were before the first try', async () => {
+    const { operator, target, line, alertsOf } = await setUp({ gatherMs: 5_000 })
+    const both = [alertsOf(), alertsOf()]
+    for (const alerts of both) line.start({}, 5_000, { alerts })
+    target.reply(() => 400)
+    for (let n = 0; n < 12; n += 1) await line.append([line.aCall({ userId: `${n}` })])
+    await drained(line)
+    expect(typesOf(operator.requests)).not.toContain('dead_letter')
+    operator.reply((_, index) => (index < 3 ? 503 : 200))
+    await untilLater(
+      line,
+      async () => operator.requests.length > 3 && (await waiting()).length === 0,
+      'it is told',
+    )
+    const dead = operator.requests.filter(({ json }) => json['type'] === 'dead_letter')
+    expect(new Set(dead.map(({ body }) => body.toString())).size).toBe(1)
+    expect(dead[0]?.json).toMatchObject({ destinationId: 1, reason: 'status_400', count: 12 })
+  })
+
+  describe('killed', () => {
+    const types = (requests: readonly { readonly json: Record<string, unknown> }[]) =>
+      [...new Set(typesOf(requests))].toSorted().join(' ')
+
+    /** A process's alerts: so many steps after it took the first one, it is gone. */
+    const mortalAlerts = (
+      alertsOf: (over: Partial<AlertDeps>) => Alerts,
+      { steps, crash }: { readonly steps: number; readonly crash: () => void },
+    ) => {
+      let left = steps
+      let hasTaken = false
+      const pass = () => {
+        if (!hasTaken || left <= 0) return
+        left -= 1
+        if (left === 0) crash()
+      }
+      const step = async <R>(work: () => Promise<R>): Promise<R> => {
+        pass()
+        if (left <= 0) return never
+        const result = await work()
+        pass()
+        return left <= 0 ? never : result
+      }
+      const post = undiciPost({ addresses: { allowPrivate: true, allowed: [] } })
+      posts.push(post)
+      const { pool } = database
+      const alerts = alertsOf({
+        post: (request) => step(() => post(request)),
+        sql: {
+          query: (text, values) =>
+            step(async () => {
+              const result = await pool.query(text, values)
+              hasTaken ||= result.rows.length > 0
+              return result as never
+            }),
+        },
+      })
+      // It never ends, as it is gone.
+      opened.splice(opened.indexOf(alerts), 1)
+      return { alerts, isDead: () => left <= 0 }
+    }
+
+    test('between any two steps of telling, nothing is lost and nothing told twice but for a lost answer', async () => {
+      const { operator, target, line, live, alertsOf } = await setUp()
+      target.reply(() => 410)
+      let repeats = 0
+      let kills = 0
+      // Enough to be killed before and after each: take, count, post, forget, of two alerts.
+      for (let steps = 1; steps <= 16; steps += 1) {
+        const id = 100 + steps
+        const url = `${target.url}/${id}`
+        live.replace({ destinations: [aDestination({ id, webhooks: to(url) })] })
+        const { alerts, isDead } = mortalAlerts(alertsOf, { steps, crash: () => life.crash() })
+        const life = line.start({ urlEveryMs: 20 }, 5_000, { alerts })
+        await line.append([line.aCall({ userId: `${id}` })])
+        const own = () => operator.requests.filter(({ json }) => json['destinationId'] === id)
+        /** Of everything that Postgres says has happened. */
+        const isTold = async () => {
+          const types = new Set(typesOf(own()))
+          const happened = await database.pool.query<{ type: string }>(
+            `select 'url.disabled' as type from webhook_url where destination_id = $1
+             union select 'dead_letter' from dead where destination_id = $1`,
+            [id],
+          )
+          return (
+            happened.rows.every(({ type }) => types.has(type)) &&
+            types.has('dead_letter') &&
+            (await waiting()).length === 0
+          )
+        }
+        const isDone = async () => types(own()) === 'dead_letter url.disabled' && (await isTold())
+        await untilLater(line, async () => isDead() || (await isDone()), `step ${steps}`)
+        if (isDead()) kills += 1
+        else await life.running.stop()
+        const next = alertsOf()
+        const heir = line.start({ urlEveryMs: 20 }, 5_000, { alerts: next })
+        await drained(line)
+        line.setNow(line.now() + 31_000)
+        await untilLater(line, isTold, `after a kill at step ${steps}`)
+        await heir.running.stop()
+        await next.stop()
+        const ids = new Set(own().map(({ json }) => json['id']))
+        expect(ids.size, `killed at step ${steps}`).toBe(new Set(typesOf(own())).size)
+        const again = own().length - ids.size
+        repeats += again
+        // One process, one request at a time: one answer can be lost.
+        expect(again, `killed at step ${steps}`).toBeLessThanOrEqual(1)
+      }
+      expect(kills).toBeGreaterThan(10)
+      // The kill between the operator's answer and its being written down was among them.
+      expect(repeats).toBeGreaterThan(0)
+    })
+
+    test('after the state is written and before anything is sent, the next process tells it', async () => {
+      const { operator, target, line, alertsOf } = await setUp()
+      target.reply(() => 410)
+      const silent = alertsOf({ post: () => never })
+      opened.splice(opened.indexOf(silent), 1)
+      const first = line.start({ urlEveryMs: 20 }, 5_000, { alerts: silent })
+      await line.append([line.aCall()])
+      await until(async () => (await waiting()).length === 2, 'both are written')
+      first.crash()
+      const { rows } = await database.pool.query('select state from webhook_url')
+      expect(rows).toEqual([{ state: 'disabled' }])
+      line.start({ urlEveryMs: 20 }, 5_000, { alerts: alertsOf() })
+      line.setNow(line.now() + 31_000)
+      await untilLater(
+        line,
+        async () => operator.requests.length === 2 && (await waiting()).length === 0,
+        'both are told',
+      )
+      expect(new Set(typesOf(operator.requests))).toEqual(new Set(['url.disabled', 'dead_letter']))
+    })
+  })
 })
+
+const never = new Promise<never>(() => undefined)

@@ -1,6 +1,8 @@
 // What delivery tells of itself: every metric by its name, and figures that agree with what really happened.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { openMetrics } from '../../src/metrics.ts'
+import type { Pool } from '../../src/postgres/sql.ts'
 import { aDestination, aLive, to } from '../support/configuration.ts'
 import { until } from '../support/until.ts'
 import { useRig } from './rig.ts'
@@ -92,5 +94,33 @@ describe('the metrics of delivery', async () => {
     await database.pool.query("delete from parked where reason = 'behind_parked'")
     await until(async () => (await read())[0]?.get('webhook_ledger_gap') === 1)
     await first?.running.stop()
+  })
+
+  test('what is parked is counted in a fiftieth of the time, however long that takes', async () => {
+    const countMs = 50
+    const seen = { counts: 0, looks: 0 }
+    const pool: Pool = {
+      ...database.pool,
+      query: (text, values) => {
+        if (text.includes('pg_stat_activity')) seen.looks += 1
+        return database.pool.query(text, values)
+      },
+      transaction: async (work, options) => {
+        if (options?.isolation === 'repeatable read') {
+          seen.counts += 1
+          await sleep(countMs)
+        }
+        return database.pool.transaction(work, options)
+      },
+    }
+    const line = open(aLive(), { pool })
+    const { meter } = openMetrics()
+    const began = performance.now()
+    line.start({ figuresEveryMs: 5 }, 5_000, { meter })
+    await until(() => seen.looks > 50, 'many looks at the figures')
+    const most = 1 + Math.floor((performance.now() - began) / (50 * countMs))
+    expect(seen.counts).toBeGreaterThan(0)
+    expect(seen.counts).toBeLessThanOrEqual(most)
+    expect(meter.figures).toMatchObject({ ledgerGap: 0, parked: [], parkedOldestSeconds: 0 })
   })
 })

@@ -121,6 +121,7 @@ const claimAll = (room: number, destinationIds: readonly number[], at: number) =
           partition,
           destinationId,
           look: room,
+          until: Number.MAX_SAFE_INTEGER,
         })),
       ),
       owner: 'me',
@@ -201,14 +202,19 @@ test('a claim out of a great many rows looks at few, though the planner knows no
     due: await readsOf((tx) =>
       claimDue(tx, {
         lanes,
-        places: places.map((place) => ({ ...place, destinationId: 1, look: 10 })),
+        places: places.map((place) => ({
+          ...place,
+          destinationId: 1,
+          look: 10,
+          until: Number.MAX_SAFE_INTEGER,
+        })),
         owner: 'me',
         at,
         until: new Date(start + 30_000),
       }),
     ),
     heads: await readsOf((tx) => releaseHeads(tx, chains, at)),
-    followers: await readsOf((tx) => demoteFollowers(tx, chains)),
+    followers: await readsOf((tx) => demoteFollowers(tx, chains, { owner: 'me', at })),
   }
   expect(reads.held).toBeLessThanOrEqual(40)
   expect(reads.due).toBeLessThanOrEqual(60)

@@ -50,6 +50,33 @@ test('a message is tried for four hours, last just before they are over, and nev
   expect(hook.requests.length).toBe(17)
 })
 
+test('a last try that waits for room at a URL does not start there after the window', async () => {
+  const [slow, full] = [await receiver(), await receiver()]
+  for (const hook of [slow, full]) hook.reply(() => 500)
+  const webhooks = to(slow.url, full.url).map((webhook) => ({ ...webhook, concurrencyMax: 1 }))
+  const [first, second] = webhooks
+  if (!first || !second) throw new Error('two URLs')
+  const destination = aDestination({ webhooks: [{ ...first, concurrencyMax: null }, second] })
+  const rig = open(aLive({ destinations: [destination] }))
+  rig.start({}, 60_000)
+  const start = rig.now()
+  await rig.append([rig.aCall({ event: 'failing' })])
+  await drained(rig)
+  const [failing, other] = [Promise.withResolvers<number>(), Promise.withResolvers<number>()]
+  slow.reply(({ json }) => (json['event'] === 'failing' ? failing.promise : other.promise))
+  full.reply(({ json }) => (json['event'] === 'failing' ? 200 : other.promise))
+  await rig.append([rig.aCall({ event: 'other', userId: 'u2' })])
+  await until(() => full.requests.length === 2, 'another message has the room')
+  rig.setNow(start + 4 * hour - 5_000)
+  await until(() => slow.requests.length === 3, 'the last try is under way')
+  rig.setNow(start + 4 * hour + 1_000)
+  failing.resolve(500)
+  other.resolve(200)
+  await until(async () => (await rowsOf('parked')).length === 0, 'its end')
+  expect(full.requests.map(({ json }) => json['event'])).toEqual(['failing', 'other'])
+  expect(await rowsOf('dead')).toMatchObject([{ reason: 'expired', attempts: 2 }])
+})
+
 test('a message due while nobody ran is given up without a try once its window is over', async () => {
   const hook = await receiver()
   hook.reply(({ json }) => (json['event'] === 'failing' ? 500 : 200))

@@ -35,6 +35,7 @@ describe('an answer', () => {
     { of: 'no content', text: 'HTTP/1.1 204 No Content\r\n\r\n' },
     { of: 'early hints first', text: `HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n${ok}` },
     { of: 'processing first', text: `HTTP/1.1 102 Processing\r\n\r\n${ok}` },
+    { of: 'a continue that nobody asked for', text: `HTTP/1.1 100 Continue\r\n\r\n${ok}` },
     { of: 'no reason phrase', text: 'HTTP/1.1 200\r\ncontent-length: 0\r\n\r\n' },
   ])('with $of is a success', async ({ text }) => {
     const { url } = await answering((socket) => {
@@ -43,6 +44,21 @@ describe('an answer', () => {
     })
     expect((await send(url)).answer).toEqual({ type: 'delivered' })
     expect((await send(url)).answer).toEqual({ type: 'delivered' })
+  })
+
+  test('whose continue comes by itself is waited for, and its connection is kept', async () => {
+    const { url, seen } = await answering((socket) => {
+      socket.write('HTTP/1.1 100 Continue\r\n\r\n')
+      setTimeout(() => socket.write(ok), 20)
+    })
+    for (let at = 0; at < 3; at += 1)
+      expect(await send(url)).toMatchObject({ answer: { type: 'delivered' }, status: 200 })
+    expect(seen.connections).toBe(1)
+  })
+
+  test('that never goes beyond a continue is none', async () => {
+    const { url } = await answering((socket) => socket.write('HTTP/1.1 100 Continue\r\n\r\n'))
+    expect((await send(url)).answer).toMatchObject({ type: 'temporary', reason: 'timeout' })
   })
 
   test('that closes its connection is followed by a new connection, one that does not by none', async () => {

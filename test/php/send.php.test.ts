@@ -32,7 +32,11 @@ const numbersOf = (userId: string) =>
 
 /** Whatever came twice would have come by the time a later call did. */
 const expectNumbers = async (userId: string, count: number) => {
-  await until(() => numbersOf(userId).length >= count, `${count} calls of ${userId} arrive`, 60_000)
+  await until(
+    () => numbersOf(userId).length >= count,
+    `${count} calls of ${userId} arrive`,
+    120_000,
+  )
   const log = await freshLog()
   const sentinel = freshId('sentinel')
   await appendCalls(log, sentinel, [0, 1])

@@ -13,6 +13,7 @@ use Millrace\Consumer\Consumer;
 use Millrace\Consumer\File;
 use Millrace\Consumer\ForkCurl;
 use Millrace\Consumer\LibCurl;
+use Millrace\Consumer\QueueConsumer;
 use Millrace\Consumer\Socket;
 
 final class Analytics
@@ -21,7 +22,8 @@ final class Analytics
     private readonly Reporter $reporter;
     private readonly Identity $identity;
     private readonly CallBuilder $builder;
-    private readonly int $process;
+    /** Which one made the latest call. */
+    private int $process = 0;
     private bool $isWatched = false;
 
     /**
@@ -36,7 +38,6 @@ final class Analytics
         $this->consumer = self::consumer($read, $this->reporter);
         $this->identity = new Identity();
         $this->builder = new CallBuilder($this->consumer->name(), $this->identity);
-        $this->process = (int) getmypid();
         foreach ($reader->unknown as $name) {
             $this->reporter->report(ErrorCode::UnknownOption, "There is no option '$name': it is ignored.");
         }
@@ -81,7 +82,7 @@ final class Analytics
     /** @return bool false where something is not on its way: it is kept in the spool, or was reported as lost */
     public function flush(): bool
     {
-        // A forked child has a copy of what its parent will send.
+        // A forked child that made no call has nothing but a copy of what its parent will send.
         if ($this->process !== getmypid()) {
             return true;
         }
@@ -105,10 +106,19 @@ final class Analytics
         return $this->reporter->dropped();
     }
 
+    /** @internal Flushes when the page has ended, maybe in the middle of a flush. */
+    public function end(): void
+    {
+        if ($this->consumer instanceof QueueConsumer) {
+            $this->consumer->resume();
+        }
+        $this->flush();
+    }
+
     public function __destruct()
     {
         if ($this->isWatched) {
-            $this->flush();
+            $this->end();
         }
     }
 
@@ -130,6 +140,7 @@ final class Analytics
         try {
             $json = $this->builder->build($type, $call);
             $this->reporter->debug("$type $json");
+            $this->process = (int) getmypid();
             if (!$this->isWatched) {
                 $this->isWatched = true;
                 Shutdown::watch($this);

@@ -11,9 +11,10 @@ final class CallBuilder
     private const FLAGS = JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE
         | JSON_PRESERVE_ZERO_FRACTION;
 
-    /** The server's own limit. */
-    private const DEPTH_MAX = 64;
-    private const MESSAGE_ID_CHARACTERS_MAX = 100;
+    /** The server's own limits. */
+    private const CHARACTERS_MAX = [
+        'messageId' => 100, 'userId' => 512, 'anonymousId' => 512, 'groupId' => 512, 'previousId' => 512,
+    ];
 
     private const TEXTS = [
         'userId' => true, 'anonymousId' => true, 'groupId' => true, 'previousId' => true, 'messageId' => true,
@@ -59,8 +60,9 @@ final class CallBuilder
             throw new Refusal(ErrorCode::InvalidCall, "$type() takes one associative array, not " . get_debug_type($given) . '.');
         }
         $call = [];
+        $copy = new PlainCopy($type);
         foreach ($given as $field => $value) {
-            $taken = self::field($type, (string) $field, $value);
+            $taken = self::field($type, (string) $field, $value, $copy);
             if ($taken !== null) {
                 $call[(string) $field] = $taken;
             }
@@ -77,15 +79,18 @@ final class CallBuilder
     }
 
     /** One field as it is sent; null where it is as good as absent. */
-    private static function field(string $type, string $field, mixed $value): mixed
+    private static function field(string $type, string $field, mixed $value, PlainCopy $copy): mixed
     {
         if ($value === null) {
             return null;
         }
         if (isset(self::TEXTS[$field])) {
-            return self::text($type, $field, $value);
+            return $copy->of(self::text($type, $field, $value));
         }
-        return isset(self::MAPS[$field]) ? self::map($type, $field, $value) : self::plain($value);
+        if (isset(self::MAPS[$field])) {
+            self::refuseUnlessMap($type, $field, $value);
+        }
+        return $copy->of($value);
     }
 
     private static function text(string $type, string $field, mixed $value): ?string
@@ -94,47 +99,31 @@ final class CallBuilder
             throw new Refusal(ErrorCode::InvalidField, "The field $field of $type() is a string, not " . get_debug_type($value) . '.');
         }
         $text = (string) $value;
-        // Characters are counted as the server does, in UTF-16; more bytes than three a character cannot fit.
-        if ($field === 'messageId' && self::isLonger($text, self::MESSAGE_ID_CHARACTERS_MAX)) {
-            throw new Refusal(ErrorCode::InvalidField, 'The field messageId has at most 100 characters.');
+        $charactersMax = self::CHARACTERS_MAX[$field] ?? null;
+        if ($charactersMax !== null && self::isLonger($text, $charactersMax)) {
+            throw new Refusal(ErrorCode::InvalidField, "The field $field of $type() has at most $charactersMax characters.");
         }
         return $text === '' ? null : $text;
     }
 
+    /** Characters are counted as the server does, in UTF-16; none has more than three bytes. */
     private static function isLonger(string $text, int $charactersMax): bool
     {
-        return strlen($text) > $charactersMax && strlen((string) preg_replace('/[\x80-\xbf]/', '', $text)) > $charactersMax;
+        if (strlen($text) <= $charactersMax || strlen($text) > 3 * $charactersMax) {
+            return strlen($text) > $charactersMax;
+        }
+        return strlen((string) preg_replace(['/[\x80-\xbf]/', '/[\xf0-\xff]/'], ['', 'xx'], $text)) > $charactersMax;
     }
 
-    /** @return array<mixed>|object */
-    private static function map(string $type, string $field, mixed $value): array|object
+    private static function refuseUnlessMap(string $type, string $field, mixed $value): void
     {
-        if (is_object($value)) {
-            return $value;
-        }
-        if (!is_array($value) || ($value !== [] && array_is_list($value))) {
+        $isMap = is_array($value)
+            ? $value === [] || !array_is_list($value)
+            : is_object($value) && !$value instanceof \DateTimeInterface;
+        if (!$isMap) {
             $found = is_array($value) ? 'a list' : get_debug_type($value);
             throw new Refusal(ErrorCode::InvalidField, "The field $field of $type() is an associative array, not $found.");
         }
-        /** @var array<mixed> */
-        return self::plain($value);
-    }
-
-    /** PHP's own JSON for a date is an object of three parts that nobody downstream understands. */
-    private static function plain(mixed $value, int $depth = 0): mixed
-    {
-        if ($value instanceof \DateTimeInterface) {
-            return Timestamp::format($value);
-        }
-        if (!is_array($value) || $depth > self::DEPTH_MAX) {
-            return $value;
-        }
-        // A new array, because the host's may hold references: to write into it would change the host's variables.
-        $plain = [];
-        foreach ($value as $key => $inner) {
-            $plain[$key] = is_array($inner) || is_object($inner) ? self::plain($inner, $depth + 1) : $inner;
-        }
-        return $plain;
     }
 
     /**
@@ -186,7 +175,7 @@ final class CallBuilder
             }
         }
         try {
-            $json = json_encode($call, self::FLAGS, self::DEPTH_MAX);
+            $json = json_encode($call, self::FLAGS, PlainCopy::DEPTH_MAX);
             $reason = json_last_error_msg();
         } catch (\Throwable $error) {
             // An object of the host that writes itself.
@@ -198,7 +187,7 @@ final class CallBuilder
         }
         $bytes = strlen($json);
         if ($bytes >= Batch::CALL_BYTES_MAX) {
-            throw new Refusal(ErrorCode::CallTooLarge, "This $type() has $bytes bytes; a call must stay below " . Batch::CALL_BYTES_MAX . '.');
+            throw Refusal::tooLarge($type, (string) $bytes);
         }
         return $json;
     }

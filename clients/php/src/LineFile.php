@@ -14,6 +14,7 @@ namespace Millrace;
 final class LineFile
 {
     private const REOPENINGS_MAX = 100;
+    private const LOCKINGS_MAX = 10;
 
     /** @var resource|null */
     private $handle = null;
@@ -50,7 +51,7 @@ final class LineFile
         }
         for ($opened = 0; $opened < self::REOPENINGS_MAX; $opened++) {
             $handle = $this->handle ?? $this->open();
-            if ($handle === null || !flock($handle, LOCK_EX)) {
+            if ($handle === null || !self::lock($handle)) {
                 $this->close();
                 return new Refusal(ErrorCode::FileFailed, "{$this->path} cannot be opened and locked for writing.");
             }
@@ -76,6 +77,21 @@ final class LineFile
             umask($mask);
         }
         return $handle === false ? null : $handle;
+    }
+
+    /**
+     * A signal that the host handles may end the wait for another writer, which is no reason to lose a call.
+     *
+     * @param resource $handle
+     */
+    private static function lock($handle): bool
+    {
+        for ($tried = 0; $tried < self::LOCKINGS_MAX; $tried++) {
+            if (flock($handle, LOCK_EX)) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** @param array<int|string, int> $held */

@@ -68,13 +68,13 @@ final class OptionReader
             maxQueueSize: $this->whole('max_queue_size', 10_000, 1, 1_000_000),
             batchSize: $this->whole('batch_size', 100, 1, Batch::CALLS_MAX),
             timeout: $this->seconds('timeout', 0.5),
-            filename: $this->text('filename') ?? '/tmp/analytics.log',
+            filename: $this->path('filename') ?? '/tmp/analytics.log',
             gzip: $this->gzip(),
             caFile: $this->caFile(),
             connectTimeout: $this->seconds('connect_timeout', 1.0),
             requestTimeout: $this->seconds('request_timeout', 3.0),
             retries: $this->whole('retries', 1, 0, 5),
-            spool: ($this->given['spool'] ?? null) === false ? false : $this->text('spool'),
+            spool: ($this->given['spool'] ?? null) === false ? false : $this->path('spool'),
             spoolMaxBytes: $this->whole('spool_max_bytes', 67_108_864, 0, PHP_INT_MAX),
             fileMode: $this->whole('file_mode', 0o600, 0o200, 0o777),
             fileMaxBytes: $this->whole('file_max_bytes', 1_073_741_824, 1, PHP_INT_MAX),
@@ -130,7 +130,7 @@ final class OptionReader
 
     private function caFile(): ?string
     {
-        $file = $this->text('ca_file');
+        $file = $this->path('ca_file');
         if ($file !== null && !Quietly::run(static fn (): bool => is_readable($file))) {
             throw new OptionError("The option ca_file names no file that can be read: '$file'.");
         }
@@ -160,6 +160,16 @@ final class OptionReader
         return $value;
     }
 
+    /** A page may change its folder, a web server does at the page's end, and a process of its own starts in another one. */
+    private function path(string $name): ?string
+    {
+        $path = $this->text($name);
+        if ($path === null || preg_match('#^(/|\\\\|[a-z]:|[a-z][a-z0-9.+-]*://)#i', $path) === 1) {
+            return $path;
+        }
+        return Quietly::run(static fn (): string => (string) getcwd()) . '/' . $path;
+    }
+
     private function flag(string $name, bool $default): bool
     {
         $value = $this->given[$name] ?? $default;
@@ -184,8 +194,8 @@ final class OptionReader
     {
         $value = $this->given[$name] ?? $default;
         $seconds = is_numeric($value) ? (float) $value : 0.0;
-        // No timeout at all is what makes a page hang: there is none.
-        if ($seconds < 0.001 || $seconds > 300) {
+        // No timeout at all is what makes a page hang: there is none, and NAN, which is neither less nor more, would be one.
+        if (!($seconds >= 0.001 && $seconds <= 300)) {
             throw new OptionError("The option $name is a number of seconds over 0 and up to 300.");
         }
         return $seconds;

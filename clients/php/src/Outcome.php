@@ -15,7 +15,7 @@ enum Outcome
     case Unavailable;
 
     /**
-     * It is the wrong address or the wrong key: a redirect, 401, 403, 404, 405. Trying again helps nothing, but the
+     * It is the wrong address, key or proxy: a redirect, 401, 403, 404, 405, 407. Trying again helps nothing, but the
      * calls themselves are fine, so they are kept in the spool until somebody has put it right.
      */
     case Misdirected;
@@ -29,7 +29,7 @@ enum Outcome
         return match (true) {
             $status >= 200 && $status < 300 => self::Accepted,
             $status < 200, $status === 408, $status === 429, $status >= 500 => self::Unavailable,
-            $status < 400, $status === 401, $status === 403, $status === 404, $status === 405 => self::Misdirected,
+            $status < 400, in_array($status, [401, 403, 404, 405, 407], true) => self::Misdirected,
             default => self::Refused,
         };
     }

@@ -12,12 +12,19 @@ final class Queue
     private array $calls = [];
     private int $bytes = 0;
 
+    /** @var array<int, list<string>> what drains have in hand */
+    private array $inHand = [];
+    private int $drains = 0;
+    private int $process;
+
     public function __construct(private readonly int $callsMax)
     {
+        $this->process = (int) getmypid();
     }
 
     public function add(string $call): bool
     {
+        $this->leaveToParent();
         if (count($this->calls) >= $this->callsMax) {
             return false;
         }
@@ -33,12 +40,40 @@ final class Queue
             || $this->bytes + Batch::envelopeBytes() + Batch::CALL_BYTES_MAX > Batch::BYTES_MAX;
     }
 
-    /** @return list<string> all of them, which then wait no longer */
-    public function takeAll(): array
+    /**
+     * Gives all that waits to $settle, which finds an empty queue, and forgets it when that returns.
+     *
+     * @param callable(list<string>): bool $settle
+     */
+    public function drain(callable $settle): bool
     {
-        $calls = $this->calls;
+        $this->leaveToParent();
+        $drain = ++$this->drains;
+        $this->inHand[$drain] = $this->calls;
         $this->calls = [];
         $this->bytes = 0;
-        return $calls;
+        $isSettled = $settle($this->inHand[$drain]);
+        unset($this->inHand[$drain]);
+        return $isSettled;
+    }
+
+    /** For when no drain can be running any more: what those had in hand that never returned waits again. */
+    public function takeBack(): void
+    {
+        $this->leaveToParent();
+        $this->calls = array_merge(...$this->inHand, ...[$this->calls]);
+        $this->inHand = [];
+    }
+
+    /** What a forked child finds here is a copy of what its parent will send. */
+    private function leaveToParent(): void
+    {
+        $process = (int) getmypid();
+        if ($this->process !== $process) {
+            $this->process = $process;
+            $this->calls = [];
+            $this->inHand = [];
+            $this->bytes = 0;
+        }
     }
 }

@@ -12,4 +12,9 @@ final class Refusal extends \RuntimeException
     {
         parent::__construct($message);
     }
+
+    public static function tooLarge(string $type, string $bytes): self
+    {
+        return new self(ErrorCode::CallTooLarge, "This $type() has $bytes bytes; a call must stay below " . Batch::CALL_BYTES_MAX . '.');
+    }
 }

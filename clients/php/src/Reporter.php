@@ -26,16 +26,13 @@ final class Reporter
             return;
         }
         $this->reporting = true;
-        try {
-            $this->log('warning', $code->value . ': ' . $message);
-            if (is_callable($this->handler)) {
-                ($this->handler)($code->value, $message);
-            }
-        } catch (\Throwable) {
-            // The host's own handler failed: a page must not fall for it.
-        } finally {
-            $this->reporting = false;
+        // A page must not fall for its own logger or handler, nor one of them for the other.
+        $this->attempt(fn () => $this->log('warning', $code->value . ': ' . $message));
+        $handler = $this->handler;
+        if (is_callable($handler)) {
+            $this->attempt(static fn () => $handler($code->value, $message));
         }
+        $this->reporting = false;
     }
 
     public function drop(int $calls, ErrorCode $code, string $message): void
@@ -51,13 +48,18 @@ final class Reporter
 
     public function debug(string $message): void
     {
-        if (!$this->debug) {
-            return;
+        if ($this->debug) {
+            $this->attempt(fn () => $this->log('debug', $message));
         }
+    }
+
+    /** @param callable(): mixed $act */
+    private function attempt(callable $act): void
+    {
         try {
-            $this->log('debug', $message);
+            $act();
         } catch (\Throwable) {
-            // As above.
+            // There is nobody left to tell.
         }
     }
 

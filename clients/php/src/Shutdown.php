@@ -39,7 +39,7 @@ final class Shutdown
             self::makeRoom();
         }
         foreach (self::$watched ?? [] as $analytics => $isWatched) {
-            $analytics->flush();
+            $analytics->end();
         }
     }
 

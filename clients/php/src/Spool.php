@@ -133,6 +133,15 @@ final class Spool
         return glob($escaped . '.*.' . $suffix) ?: [];
     }
 
+    /** How many processes of their own are sending a batch: each has a body, where the spool is off too. */
+    public function processes(): int
+    {
+        return Quietly::run(function (): int {
+            $this->adopt();
+            return count($this->files('body'));
+        });
+    }
+
     private function claim(): ?SpoolPart
     {
         $this->adopt();

@@ -46,12 +46,13 @@ final class SpoolPart
         fseek($this->handle, $this->offset);
         while (count($calls) < $callsMax) {
             $line = fgets($this->handle);
-            if ($line === false || $bytes + strlen($line) + 1 > Batch::BYTES_MAX) {
+            $isCall = $line !== false && strlen($line) <= Batch::CALL_BYTES_MAX;
+            if ($line === false || ($isCall && $bytes + strlen($line) + 1 > Batch::BYTES_MAX)) {
                 break;
             }
             $this->end += strlen($line);
             $call = trim($line);
-            if ($call !== '' && is_array(json_decode($call, true))) {
+            if ($isCall && $call !== '' && is_array(json_decode($call, true))) {
                 $calls[] = $call;
                 $bytes += strlen($line) + 1;
             }

@@ -45,8 +45,8 @@ final class Timestamp
             return null;
         }
         $milliseconds = abs($given) >= self::MILLISECONDS_FROM ? $given : $given * 1000;
-        // Year 9999: beyond it there is no ISO 8601 with four digits.
-        if (abs($milliseconds) > 253_402_300_799_999) {
+        // The years 0 and 9999: beyond them there is no ISO 8601 with four digits.
+        if ($milliseconds < -62_167_219_200_000 || $milliseconds > 253_402_300_799_999) {
             return null;
         }
         $whole = (int) round($milliseconds);

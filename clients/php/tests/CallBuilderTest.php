@@ -102,6 +102,9 @@ final class CallBuilderTest extends TestCase
         yield 'a list of integrations' => ['track', ['event' => 'E', 'integrations' => ['CRM']], ErrorCode::InvalidField];
         yield 'a context that is a number' => ['track', ['event' => 'E', 'context' => 1], ErrorCode::InvalidField];
         yield 'a word for a time' => ['track', ['event' => 'E', 'timestamp' => 'now'], ErrorCode::InvalidTimestamp];
+        yield 'a messageId that is long in UTF-16' => ['track', ['event' => 'E', 'messageId' => str_repeat('😀', 51)], ErrorCode::InvalidField];
+        yield 'a date for traits' => ['identify', ['traits' => new \DateTime()], ErrorCode::InvalidField];
+        yield 'a long userId' => ['identify', ['userId' => str_repeat('u', 513)], ErrorCode::InvalidField];
         yield 'a long messageId' => ['track', ['event' => 'E', 'messageId' => str_repeat('m', 101)], ErrorCode::InvalidField];
         yield 'a number JSON has not' => ['track', ['event' => 'E', 'properties' => ['x' => INF]], ErrorCode::NotEncodable];
         yield 'an open file' => ['track', ['event' => 'E', 'properties' => ['x' => STDIN]], ErrorCode::NotEncodable];
@@ -172,9 +175,10 @@ final class CallBuilderTest extends TestCase
 
     public function testDatesWithinTraitsAreInstants(): void
     {
-        $call = $this->built('identify', ['traits' => ['since' => new \DateTimeImmutable('2020-02-03T04:05:06Z'), 'deep' => [['at' => new \DateTime('@0')]]]]);
+        $call = $this->built('identify', ['traits' => ['since' => new \DateTimeImmutable('2020-02-03T04:05:06Z'), 'deep' => [(object) ['at' => new \DateTime('@0'), 'none' => new \stdClass()]]]]);
         self::assertSame('2020-02-03T04:05:06.000Z', $call['traits']['since']);
         self::assertSame('1970-01-01T00:00:00.000Z', $call['traits']['deep'][0]['at']);
+        self::assertStringContainsString('"none":{}', $this->builder->build('identify', ['traits' => ['none' => new \stdClass()]]));
     }
 
     public function testTheHostsOwnVariablesStayAsTheyAre(): void

@@ -55,6 +55,22 @@ final class ClientTest extends LibraryTestCase
         $this->page('try { Millrace\Client::init("", $options); } catch (InvalidArgumentException $e) { echo $e->getMessage(); }', 'The write key must be printable characters without spaces and colons: copy it from the source\'s settings.');
     }
 
+    public function testALoggerThatFailsDoesNotSilenceTheHandler(): void
+    {
+        $logger = new class {
+            public function debug(): void
+            {
+            }
+
+            public function warning(): void
+            {
+                throw new \LogicException('not me');
+            }
+        };
+        $this->analytics(['logger' => $logger])->track();
+        self::assertSame(['invalid_call'], $this->codes());
+    }
+
     public function testAForkedChildDoesNotSendWhatItsParentWill(): void
     {
         if (!function_exists('pcntl_fork')) {

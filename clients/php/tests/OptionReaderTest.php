@@ -44,6 +44,7 @@ final class OptionReaderTest extends TestCase
         yield 'a handler that cannot be called' => [['error_handler' => 'no_such_function'], 'error_handler'];
         yield 'a queue of nothing' => [['max_queue_size' => 0], 'max_queue_size'];
         yield 'a batch the server refuses' => [['batch_size' => 2_501], 'batch_size'];
+        yield 'a timeout that is no number' => [['request_timeout' => NAN], 'request_timeout'];
         yield 'no timeout at all' => [['timeout' => 0], 'timeout'];
         yield 'a host that is a list' => [['host' => ['a']], 'host'];
         yield 'a word for a switch' => [['ssl' => 'maybe'], 'ssl'];

@@ -14,7 +14,7 @@ final class OutcomeTest extends TestCase
     {
         yield 'every 2xx is success' => [[200, 201, 202, 204, 299], Outcome::Accepted];
         yield 'what may pass' => [[0, 100, 408, 429, 500, 502, 503, 504, 599], Outcome::Unavailable];
-        yield 'a wrong address or key' => [[301, 302, 303, 304, 307, 308, 401, 403, 404, 405], Outcome::Misdirected];
+        yield 'a wrong address or key' => [[301, 302, 303, 304, 307, 308, 401, 403, 404, 405, 407], Outcome::Misdirected];
         yield 'a batch that is wrong' => [[400, 402, 406, 410, 413, 415, 422, 428, 430, 499], Outcome::Refused];
     }
 

@@ -63,6 +63,13 @@ final class SpoolTest extends LibraryTestCase
         self::assertSame([], glob($this->spool() . '*'));
     }
 
+    public function testALineThatNoRequestHoldsCostsNoOther(): void
+    {
+        $long = json_encode(['type' => 'track', 'messageId' => 'long', 'event' => str_repeat('x', Batch::BYTES_MAX)]) . "\n";
+        file_put_contents($this->spool(), $long . self::lines(0, 2) . $long . self::lines(2, 3));
+        self::assertSame(['m0', 'm1', 'm2'], $this->drained($this->made()));
+    }
+
     public function testItTakesNoMoreThanItsBytes(): void
     {
         $line = self::lines(0, 1);

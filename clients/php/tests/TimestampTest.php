@@ -30,6 +30,8 @@ final class TimestampTest extends TestCase
         yield 'nothing' => ['', null];
         yield 'not a number' => [NAN, null];
         yield 'endless' => [INF, null];
+        yield 'the year 0' => [-62_167_219_200_000, '0000-01-01T00:00:00.000Z'];
+        yield 'before the year 0' => [-62_167_219_200_001, null];
         yield 'beyond the year 9999' => [1e18, null];
         yield 'a list' => [[1], null];
         yield 'true' => [true, null];

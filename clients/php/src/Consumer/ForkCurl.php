@@ -37,7 +37,7 @@ final class ForkCurl extends QueueConsumer
             $reply = $this->start(fn (): Reply => $this->process->ask($batch));
             return $reply !== null ? $this->verdict->on($batch, $reply) : $this->keep($batch);
         }
-        if (count($this->spool->files('sending')) >= self::PROCESSES_MAX) {
+        if ($this->spool->processes() >= self::PROCESSES_MAX) {
             $this->spool->keep($batch, self::PROCESSES_MAX . ' processes are sending already');
             return false;
         }

@@ -48,11 +48,19 @@ abstract class QueueConsumer implements Consumer
 
     public function flush(): bool
     {
-        $isOnItsWay = true;
-        foreach (Batch::pack($this->queue->takeAll(), $this->options->batchSize) as $batch) {
-            $isOnItsWay = $this->attempt($batch) && $isOnItsWay;
-        }
-        return $isOnItsWay;
+        return $this->queue->drain(function (array $calls): bool {
+            $isOnItsWay = true;
+            foreach (Batch::pack($calls, $this->options->batchSize) as $batch) {
+                $isOnItsWay = $this->attempt($batch) && $isOnItsWay;
+            }
+            return $isOnItsWay;
+        });
+    }
+
+    /** What a flush had in hand that `exit` or a fatal error cut short waits again; it may arrive twice, with the same ids. */
+    public function resume(): void
+    {
+        $this->queue->takeBack();
     }
 
     private function attempt(Batch $batch): bool

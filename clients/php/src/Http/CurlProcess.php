@@ -25,17 +25,21 @@ final class CurlProcess
      * closed as far as a plain shell can, or it would stay open for as long as the server takes.
      */
     private const LEAVE = <<<'SH'
+        command -v curl >/dev/null || exit 127
         exec 3<&0 4<&- 5<&- 6<&- 7<&- 8<&- 9<&-
         {
             code=$(curl -q --config - <&3) || code=000
             rm -f -- "$1"
             [ -n "$2" ] || exit 0
             case "$code" in
-                2??|400|402|406|407|409|41?|42[0-8]|43?|44?|45?|46?|47?|48?|49?) rm -f -- "$2" ;;
+                2??|400|402|406|409|41?|42[0-8]|43?|44?|45?|46?|47?|48?|49?) rm -f -- "$2" ;;
                 *) mv -f -- "$2" "$3" ;;
             esac
         } >/dev/null 2>&1 &
         SH;
+
+    /** What a shell, or PHP in its place, ends with where the program is missing. */
+    private const NOT_FOUND = 127;
 
     public function __construct(private readonly Options $options, private readonly Spool $spool)
     {
@@ -110,7 +114,8 @@ final class CurlProcess
         if ($this->options->caFile !== null) {
             $settings['cacert'] = $this->options->caFile;
         }
-        $lines = ['silent'];
+        // Without `globoff` braces in an address would be many addresses.
+        $lines = ['silent', 'globoff'];
         foreach ($settings as $name => $value) {
             $lines[] = $name . ' = ' . self::quoted($value);
         }
@@ -145,10 +150,12 @@ final class CurlProcess
             fclose($in);
             $said = stream_get_contents($out);
             fclose($out);
-            proc_close($process);
-            return $said === false ? '' : $said;
+            return proc_close($process) === self::NOT_FOUND ? null : (string) $said;
         }, $warning);
-        return $said ?? throw new Refusal(ErrorCode::ProcessFailed, "{$command[0]} could not be started: $warning");
+        return $said ?? throw new Refusal(
+            ErrorCode::ProcessFailed,
+            'curl could not be started: is it installed, and on the PATH?' . ($warning === '' ? '' : " ($warning)"),
+        );
     }
 
     private static function write(string $path, string $content): void

@@ -11,13 +11,9 @@ use Millrace\Version;
 
 final class CurlSender implements Sender
 {
-    /** An answer names at most 100 rejected calls; what goes beyond is not ours to read. */
-    private const ANSWER_BYTES_MAX = 65_536;
-
     private ?\CurlHandle $curl = null;
     private int $process = 0;
-    private string $answer = '';
-    private ?int $retryAfterSeconds = null;
+    private readonly CurlAnswer $answer;
 
     public function __construct(
         private readonly Endpoint $endpoint,
@@ -26,6 +22,7 @@ final class CurlSender implements Sender
         private readonly bool $gzip = false,
         private readonly ?string $caFile = null,
     ) {
+        $this->answer = new CurlAnswer();
     }
 
     public function send(Batch $batch): Reply
@@ -33,8 +30,7 @@ final class CurlSender implements Sender
         $body = $batch->body();
         $packed = $this->gzip ? gzencode($body, 6) : false;
         $curl = $this->curl();
-        $this->answer = '';
-        $this->retryAfterSeconds = null;
+        $this->answer->clear();
         curl_setopt($curl, CURLOPT_POSTFIELDS, $packed === false ? $body : $packed);
         curl_setopt($curl, CURLOPT_HTTPHEADER, $this->headers($packed !== false));
         $isDone = curl_exec($curl) !== false;
@@ -43,7 +39,7 @@ final class CurlSender implements Sender
             $reason = curl_error($curl) === '' ? 'no answer' : curl_error($curl);
             return Reply::unanswered("{$this->endpoint->url()}: $reason", curl_errno($curl) === CURLE_OPERATION_TIMEDOUT);
         }
-        return new Reply($status, $this->answer, '', $this->retryAfterSeconds);
+        return new Reply($status, $this->answer->body, '', $this->answer->retryAfterSeconds);
     }
 
     private function curl(): \CurlHandle
@@ -66,6 +62,8 @@ final class CurlSender implements Sender
     /** @return array<int, mixed> */
     private function settings(): array
     {
+        // Functions that knew this sender would keep it, and its connection, until PHP next looks for cycles.
+        $answer = $this->answer;
         $settings = [
             CURLOPT_URL => $this->endpoint->url(),
             CURLOPT_POST => true,
@@ -77,8 +75,8 @@ final class CurlSender implements Sender
             CURLOPT_SSL_VERIFYPEER => true,
             CURLOPT_SSL_VERIFYHOST => 2,
             CURLOPT_USERAGENT => Version::LIBRARY . '/' . Version::NUMBER,
-            CURLOPT_WRITEFUNCTION => fn (\CurlHandle $curl, string $part): int => $this->read($part),
-            CURLOPT_HEADERFUNCTION => fn (\CurlHandle $curl, string $line): int => $this->readHeader($line),
+            CURLOPT_WRITEFUNCTION => static fn (\CurlHandle $curl, string $part): int => $answer->read($part),
+            CURLOPT_HEADERFUNCTION => static fn (\CurlHandle $curl, string $line): int => $answer->readHeader($line),
         ];
         // @mago-expect analysis:unavailable-constant
         return $this->caFile === null ? $settings : $settings + [CURLOPT_CAINFO => $this->caFile];
@@ -94,17 +92,5 @@ final class CurlSender implements Sender
             'Expect:',
         ];
         return $isPacked ? [...$headers, 'Content-Encoding: gzip'] : $headers;
-    }
-
-    private function read(string $part): int
-    {
-        $this->answer .= substr($part, 0, self::ANSWER_BYTES_MAX - strlen($this->answer));
-        return strlen($part);
-    }
-
-    private function readHeader(string $line): int
-    {
-        $this->retryAfterSeconds = RetryAfter::read($line) ?? $this->retryAfterSeconds;
-        return strlen($line);
     }
 }

@@ -91,7 +91,9 @@ final class Endpoint
     {
         // The parts go into a request line and headers: nothing that could end a line may pass.
         $parts = preg_match('/^[\x21-\x7e]+$/', $address) === 1 ? parse_url($address) : false;
-        if ($parts === false || !isset($parts['scheme'], $parts['host'])) {
+        // parse_url takes an IPv6 address without its brackets for a port.
+        $isHost = preg_match('/^(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)$/i', $parts['host'] ?? '') === 1 && ($parts['port'] ?? 1) !== 0;
+        if ($parts === false || !isset($parts['scheme'], $parts['host']) || !$isHost) {
             throw new OptionError("The option host is no address: '$address'. Give a region or an address such as https://events.example.com:8443.");
         }
         $scheme = strtolower($parts['scheme']);

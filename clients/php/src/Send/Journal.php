@@ -46,8 +46,9 @@ final class Journal
             'rejected' => $rejected,
         ], JSON_THROW_ON_ERROR);
         $next = $this->path . '.next';
+        // A full disk is no reason to stop: what is sent again has the same message ids, and only sending makes room.
         if (@file_put_contents($next, "$text\n") === false || !@rename($next, $this->path)) {
-            throw FileTrouble::with("{$this->path} cannot be written");
+            @unlink($next);
         }
     }
 

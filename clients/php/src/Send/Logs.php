@@ -45,6 +45,9 @@ final class Logs
         if (is_link($this->live)) {
             throw new FileTrouble("{$this->live} is a symbolic link: name the file itself");
         }
+        if (!is_readable($this->live)) {
+            throw new FileTrouble("{$this->live} cannot be read: run as the user who writes it");
+        }
         $name = basename($this->live) . '.' . gmdate('Ymd\THis') . substr(sprintf('%.6F', microtime(true)), -6);
         $taken = $this->beside($name . '-' . bin2hex(random_bytes(4)) . self::SUFFIX);
         if (!@rename($this->live, $taken)) {

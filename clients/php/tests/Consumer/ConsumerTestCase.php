@@ -106,6 +106,46 @@ abstract class ConsumerTestCase extends LibraryTestCase
         self::assertSame(['Sentinel'], array_column($this->waitFor(1), 'event'));
     }
 
+    public function testWhatCanNeverFitACallCostsThePageNothing(): void
+    {
+        $code = <<<'PHP'
+            $options['error_handler'] = function (string $code) { echo "$code "; };
+            Millrace\Client::init('wk_test', $options);
+            $twice = ['one' => null, 'two' => null];
+            $twice['one'] = &$twice;
+            $twice['two'] = &$twice;
+            Millrace\Client::track(['userId' => 'u1', 'event' => 'E', 'properties' => $twice]);
+            $object = new stdClass();
+            $object->one = $object->two = $object;
+            Millrace\Client::track(['userId' => 'u1', 'event' => 'E', 'properties' => $object]);
+            $huge = str_repeat('é"', 10_000_000);
+            Millrace\Client::track(['userId' => 'u1', 'event' => 'E', 'properties' => ['x' => $huge]]);
+            Millrace\Client::track(['userId' => 'u1', 'event' => $huge]);
+            Millrace\Client::track(['userId' => 'u1', 'event' => 'E', 'messageId' => $huge]);
+            Millrace\Client::track(['userId' => 'u1', 'event' => 'Sentinel']);
+            PHP;
+        $expected = 'call_too_large call_too_large call_too_large call_too_large invalid_field ';
+        $options = $this->options() + ['spool' => $this->spool()];
+        self::assertSame([0, $expected], Page::run($code, $options, ['memory_limit=64M', 'max_execution_time=20']));
+        self::assertSame(['Sentinel'], array_column($this->waitFor(1), 'event'));
+    }
+
+    public function testAForkedChildSendsItsOwnCallsAndNotItsParents(): void
+    {
+        $code = <<<'PHP'
+            $analytics = new Millrace\Analytics('wk_test', $options);
+            $analytics->track(['userId' => 'u1', 'event' => 'Before']);
+            $child = pcntl_fork();
+            $analytics->track(['userId' => 'u1', 'event' => $child === 0 ? 'Child' : 'After']);
+            if ($child === 0) {
+                exit;
+            }
+            pcntl_waitpid($child, $status);
+            PHP;
+        self::assertSame([0, ''], Page::run($code, $this->options() + ['spool' => $this->spool()]));
+        self::assertSame(['After', 'Before', 'Child'], self::sorted(array_column($this->waitFor(3), 'event')));
+    }
+
     /** @return iterable<string, array{string, list<string>, string}> code after the call, settings, what PHP says */
     public static function endings(): iterable
     {

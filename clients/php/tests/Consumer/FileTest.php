@@ -109,6 +109,32 @@ final class FileTest extends ConsumerTestCase
         self::assertSame(['file_failed'], $this->codes());
     }
 
+    public function testASignalWhileAnotherWriterIsInsideCostsNoCall(): void
+    {
+        $code = <<<'PHP'
+            $analytics = new Millrace\Analytics('wk_test', $options);
+            $analytics->track(['event' => 'One']);
+            pcntl_async_signals(true);
+            pcntl_signal(SIGUSR1, function () { echo 'signal '; }, false);
+            [$mine, $childs] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
+            if (pcntl_fork() === 0) {
+                $log = fopen($options['filename'], 'a');
+                flock($log, LOCK_EX);
+                fwrite($childs, "in\n");
+                foreach (range(1, 3) as $ignored) {
+                    usleep(200_000);
+                    posix_kill(posix_getppid(), SIGUSR1);
+                }
+                usleep(200_000);
+                posix_kill(getmypid(), SIGKILL);
+            }
+            fgets($mine);
+            echo json_encode($analytics->track(['event' => 'Two']));
+            PHP;
+        self::assertSame([0, 'signal signal signal true'], Page::run($code, $this->options()));
+        self::assertSame(['One', 'Two'], array_column($this->arrived(), 'event'));
+    }
+
     public function testAFolderThatIsNotThereIsReportedAndNamed(): void
     {
         $analytics = $this->analytics(['filename' => "{$this->folder}/none/a.log"] + $this->options());

@@ -87,7 +87,7 @@ final class ForkCurlTest extends QueueConsumerTestCase
 
     public function testABatchTheServerDoesNotTakeIsKept(): void
     {
-        foreach ([500, 429, 301, 401] as $status) {
+        foreach ([500, 429, 301, 401, 407] as $status) {
             $analytics = $this->analytics($this->to($this->receiver(['status' => $status])->url()));
             $analytics->track(['event' => "E$status"]);
             $analytics->flush();
@@ -105,6 +105,54 @@ final class ForkCurlTest extends QueueConsumerTestCase
         $receiver->waitForRequests(1);
         Until::true(fn (): bool => glob($this->spool() . '.*') === [], 'an empty folder');
         self::assertSame([], $this->heard);
+    }
+
+    public function testManyProcessesThatWereKilledDoNotStopItForEver(): void
+    {
+        for ($i = 0; $i < 50; $i++) {
+            $call = ['type' => 'track', 'event' => 'Left', 'userId' => 'u1', 'messageId' => "m$i"];
+            foreach (['sending' => json_encode($call) . "\n", 'body' => 'x'] as $suffix => $content) {
+                file_put_contents("{$this->spool()}.aaaa$i.$suffix", $content);
+                touch("{$this->spool()}.aaaa$i.$suffix", time() - 700);
+            }
+        }
+        $receiver = $this->receiver();
+        $analytics = $this->analytics($this->to($receiver->url()));
+        $analytics->track(['event' => 'New']);
+        self::assertTrue($analytics->flush());
+        $events = array_count_values(array_column($receiver->waitForCalls(2), 'event'));
+        self::assertSame(1, $events['New']);
+        self::assertSame(1, $events['Left']);
+    }
+
+    public function testASlowServerDoesNotFillTheMachineWithProcesses(): void
+    {
+        $options = $this->to($this->deadUrl());
+        for ($i = 0; $i < 50; $i++) {
+            touch("{$this->spool()}.aaaa$i.body");
+        }
+        $analytics = $this->analytics($options);
+        $analytics->track(['event' => 'E']);
+        self::assertFalse($analytics->flush());
+        self::assertSame(['E'], array_column($this->spooled(), 'event'));
+    }
+
+    public function testAMachineWithoutCurlIsToldAndLosesNothing(): void
+    {
+        ini_set('error_log', '/dev/null');
+        $path = (string) getenv('PATH');
+        putenv("PATH={$this->folder}");
+        try {
+            foreach ([false, true] as $debug) {
+                $analytics = $this->analytics($this->to($this->deadUrl()) + ['debug' => $debug]);
+                self::assertSame(!$debug, $analytics->track(['event' => 'E']));
+                self::assertSame($debug, $analytics->flush());
+            }
+        } finally {
+            putenv("PATH=$path");
+        }
+        self::assertSame(['process_failed', 'process_failed'], $this->codes());
+        self::assertCount(2, $this->spooled());
     }
 
     public function testWithoutASpoolNothingIsLeftBehind(): void

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Millrace\Tests\Consumer;
 
+use Millrace\Tests\Support\Page;
+
 final class LibCurlTest extends QueueConsumerTestCase
 {
     protected function name(): string
@@ -109,6 +111,46 @@ final class LibCurlTest extends QueueConsumerTestCase
         self::assertLessThan(5, microtime(true) - $began);
         self::assertCount(10, $receiver->requests());
         self::assertCount(1, array_unique(array_column($receiver->requests(), 'connection')));
+    }
+
+    /** @return iterable<string, array{string}> code before the flush */
+    public static function cuts(): iterable
+    {
+        yield 'a signal handler that exits' => [
+            'pcntl_async_signals(true); pcntl_signal(SIGUSR1, fn () => exit(0));'
+                . 'proc_open(["/bin/sh", "-c", "sleep 0.3; kill -USR1 $1", "sh", (string) getmypid()], [["file", "/dev/null", "r"]], $pipes);',
+        ];
+        yield 'the memory limit' => [
+            'for ($i = 0; $i < 90; $i++) { $a->track(["event" => "More", "properties" => ["x" => str_repeat("x", 4000)]]); }'
+                . 'ini_set("memory_limit", (string) (memory_get_usage(true) + 1)); $full = [];'
+                . 'while (memory_get_usage(true) - memory_get_usage() > 300_000) { $full[] = str_repeat("x", 10_000); }',
+        ];
+    }
+
+    /** @dataProvider cuts */
+    public function testWhatAFlushHadInHandIsKeptWhenThePageEndsWithinIt(string $code): void
+    {
+        $receiver = $this->receiver(['status' => 503, 'delayMs' => 800]);
+        $page = '$a = new Millrace\Analytics("wk_test", $options); $a->track(["event" => "E"]);' . $code . '$a->flush(); echo "not cut";';
+        [, $said] = Page::run($page, $this->to($receiver->url()) + ['spool' => $this->spool()]);
+        self::assertStringNotContainsString('not cut', $said);
+        self::assertContains('E', array_column($this->spooled(), 'event'));
+    }
+
+    public function testAClientThatIsNoLongerNeededKeepsNoConnection(): void
+    {
+        $receiver = $this->receiver();
+        $opened = static fn (): int => count(scandir('/proc/self/fd') ?: []);
+        gc_disable();
+        $before = $opened();
+        for ($i = 0; $i < 20; $i++) {
+            $analytics = $this->analytics($this->to($receiver->url()));
+            $analytics->track(['event' => 'E']);
+            $analytics->flush();
+        }
+        gc_enable();
+        self::assertLessThan($before + 5, $opened());
+        self::assertCount(20, $receiver->calls());
     }
 
     public function testTwoPagesThatEmptyOneSpoolAtOnceSendNothingTwice(): void

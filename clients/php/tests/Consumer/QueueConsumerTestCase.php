@@ -7,6 +7,7 @@ declare(strict_types=1);
 namespace Millrace\Tests\Consumer;
 
 use Millrace\Batch;
+use Millrace\Tests\Support\Page;
 
 abstract class QueueConsumerTestCase extends NetworkConsumerTestCase
 {
@@ -40,6 +41,20 @@ abstract class QueueConsumerTestCase extends NetworkConsumerTestCase
         $bytes = array_column($receiver->requests(), 'bytes');
         self::assertLessThanOrEqual(Batch::BYTES_MAX, max($bytes));
         self::assertGreaterThan(400_000, max($bytes));
+    }
+
+    public function testPathsAreThoseOfWhereThePageBegan(): void
+    {
+        $code = <<<'PHP'
+            chdir($options['logger']);
+            $analytics = new Millrace\Analytics('wk_test', ['logger' => null, 'spool' => 'spool.ndjson'] + $options);
+            $analytics->track(['userId' => 'u1', 'event' => 'E']);
+            chdir('/');
+            PHP;
+        $receiver = $this->receiver(['status' => 503]);
+        self::assertSame([0, ''], Page::run($code, $this->to($receiver->url()) + ['logger' => $this->folder]));
+        $this->waitForSpooled(1);
+        self::assertSame('E', $receiver->calls()[0]['event']);
     }
 
     public function testCallsOverTheQueueAreRefusedAndCountedAndTheQueueHasNoneMore(): void

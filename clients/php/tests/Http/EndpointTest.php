@@ -64,6 +64,9 @@ final class EndpointTest extends TestCase
         yield 'a user' => ['wk', 'https://me:secret@example.com'];
         yield 'a query' => ['wk', 'https://example.com/?a=1'];
         yield 'a line break' => ['wk', "https://example.com/\r\nX: y"];
+        yield 'version 6 without brackets' => ['wk', '::1'];
+        yield 'half a bracket' => ['wk', 'http://[::1'];
+        yield 'port 0' => ['wk', 'http://example.com:0'];
         yield 'a space' => ['wk', 'exa mple.com'];
         yield 'a port that is none' => ['wk', 'https://example.com:99999'];
         yield 'no key' => ['', 'https://example.com'];

@@ -53,6 +53,22 @@ final class RunTest extends SendTestCase
         self::assertSame([], $this->files(withLock: false));
     }
 
+    public function testALogIsSentAlthoughHowFarCannotBeWritten(): void
+    {
+        $taken = "{$this->log}.20260101T000000000000-00000000.taken";
+        file_put_contents($taken, self::lines(0, 250));
+        // A full disk has no room for it; neither has a folder in its place.
+        mkdir("$taken.position.next");
+        $sender = ScriptedSender::accepting();
+
+        $report = $this->runWith($sender);
+
+        rmdir("$taken.position.next");
+        self::assertSame(ExitCode::Done, $report->code);
+        self::assertSame(self::ids(0, 250), $sender->messageIds());
+        self::assertSame([], $this->files(withLock: false));
+    }
+
     public function testWhileALogWaitsTheLiveOneStaysOneFileAndGoesAfterIt(): void
     {
         file_put_contents($this->log, self::lines(0, 10));
