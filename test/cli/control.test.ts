@@ -264,7 +264,9 @@ describe('the commands that configure a running Millrace', async () => {
     expect((await run(['trait', 'list'])).out).toMatch(/Orders +orders +backfilling +0 +2h30m/)
     const shown = JSON.parse((await run(['trait', 'show', 'Orders', '--json'])).out)
     expect(shown).toMatchObject({ measure, timezone: 'Europe/Dublin', retractOnDelete: true })
-    expect((await run(['trait', 'add', 'None'])).err).toContain('--measure: a file, JSON, or the text form')
+    expect((await run(['trait', 'add', 'None'])).err).toContain(
+      '--measure: a file, JSON, or the text form',
+    )
     await pool.query("delete from audience where name = 'Orders'")
   })
 

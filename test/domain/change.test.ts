@@ -2,7 +2,14 @@ import { expect, test } from 'vitest'
 import { renderChange } from '../../src/domain/change.ts'
 
 const change = {
-  audience: { id: 3, kind: 'audience' as const, workspaceId: 2, key: 'vip', name: 'VIP', version: '1' },
+  audience: {
+    id: 3,
+    kind: 'audience' as const,
+    workspaceId: 2,
+    key: 'vip',
+    name: 'VIP',
+    version: '1',
+  },
   userId: 'é "quoted"',
   member: false,
   value: null,

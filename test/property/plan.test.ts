@@ -53,7 +53,6 @@ const anySchema = fc.letrec<{ any: JsonObject; object: JsonObject }>((tie) => ({
       maxProperties: fc.constantFrom(2, 3),
       allOf: fc.array(tie('any'), { minLength: 1, maxLength: 1 }),
       if: fc.constant({ required: ['a'] }),
-      // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
       then: fc.constant({ properties: { b: { type: 'string' } } }),
     },
     { requiredKeys: ['type'] },
