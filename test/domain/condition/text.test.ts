@@ -217,10 +217,10 @@ test.each([
     "(|event('B')",
     'within(parent: …)',
   ],
-  // Over the users of an account, as others write it: not a condition of one user.
-  ["ALL ( event('A').count() >= 1 AND trait('total_spend') > 200 )", '|ALL', "expected event('…')"],
-  ["ALL NOT event('A').count() >= 1", '|ALL', "expected event('…')"],
-  ["ANY event('A').count() >= 1", '|ANY', "expected event('…')"],
+  // Over the users of an account, as others write it: here it says whose.
+  ["ALL ( event('A').count() >= 1 AND trait('total_spend') > 200 )", 'ALL |(', 'expected "USERS"'],
+  ["ALL NOT event('A').count() >= 1", '|NOT', 'expected "USERS"'],
+  ["ANY event('A').count() >= 1", '|event', 'expected "USERS"'],
   ["sequence(event('A'))", '|sequence', '2 to 8 steps'],
   ["sequence(event('A'), did_not event('B'), did event('C'))", '|did_not', 'only the last step'],
   [
