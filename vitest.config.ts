@@ -15,6 +15,8 @@ const snippets = 'test/**/*.snippets.test.ts'
 const php = 'test/**/*.php.test.ts'
 const chaos = 'test/**/*.chaos.test.ts'
 const fuzz = 'test/**/*.fuzz.test.ts'
+/** What has a suite of its own. */
+const suites = [kafka, acceptance, system, clients, receivers, snippets, php, chaos, fuzz]
 /** Packages that the suites of clients and receivers install for themselves. */
 const packages = '**/node_modules/**'
 
@@ -28,7 +30,7 @@ export default defineConfig({
           ...shared,
           name: 'here',
           include: ['test/**/*.test.ts'],
-          exclude: [kafka, system, acceptance, clients, receivers, snippets, php, chaos, packages],
+          exclude: [...suites, packages],
         },
       },
       // Whole processes: kills, restarts, takeovers and servers that are waited for: `npm run test:system`.
