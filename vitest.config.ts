@@ -47,7 +47,7 @@ export default defineConfig({
           name: 'acceptance',
           include: [acceptance],
           exclude: [packages],
-          globalSetup: shared.globalSetup,
+          globalSetup: ['test/support/without-kafka.ts'],
           testTimeout: 1_800_000,
         },
       },
