@@ -28,11 +28,13 @@ export const saveSizes = async (
      on conflict do nothing`,
     [audienceIds, runId, at],
   )
+  // The oldest kept is looked up once for each audience, along its key.
   await sql.query(
     `delete from audience_size z
-      where z.audience_id = any($1)
-        and z.run_id <= (select o.run_id from audience_size o where o.audience_id = z.audience_id
-                          order by o.run_id desc offset $2 limit 1)`,
+      using unnest($1::int[]) as w(id), lateral (
+        select o.run_id from audience_size o where o.audience_id = w.id
+         order by o.run_id desc offset $2 limit 1) as last
+      where z.audience_id = w.id and z.run_id <= last.run_id`,
     [audienceIds, kept],
   )
 }
