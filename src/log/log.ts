@@ -97,6 +97,9 @@ export type Source = {
   close(): Promise<void>
 }
 
+/** What readers of the past need: the log, or the log with an archive before it. */
+export type History = Pick<Source, 'read' | 'bounds' | 'offsetsAt'>
+
 /** Record codec: one log value is one Avro record in Confluent framing. */
 export type Codec<T> = {
   encode(record: T): Uint8Array
