@@ -1,9 +1,9 @@
 // One contender of the deliver bench in a process of its own: `bare` posts in a loop, `product` delivers.
-import { createHmac } from 'node:crypto'
 import pino from 'pino'
 import { Pool } from 'undici'
 import { startDeliver } from '../src/deliver/deliver.ts'
 import { render } from '../src/domain/payload.ts'
+import { sign } from '../src/domain/signature.ts'
 import { undiciPost } from '../src/http/undici-post.ts'
 import { openCodecs } from '../src/log/avro.ts'
 import { openPool } from '../src/postgres/pool.ts'
@@ -12,6 +12,7 @@ import { openDeliverLog } from './deliver-log.ts'
 
 type Order =
   | { readonly type: 'start'; readonly urls: readonly string[]; readonly concurrency: number }
+  | { readonly type: 'usage' }
   | { readonly type: 'stop' }
 
 type Stop = () => Promise<void>
@@ -28,14 +29,13 @@ const startBare = (urls: readonly string[], concurrency: number): Stop => {
   const loop = async (pool: Pool) => {
     while (!stopping) {
       const body = bodies[next++ % bodies.length] as Buffer
-      const signature = createHmac('sha1', secret).update(body).digest('hex')
       const { body: answer } = await pool.request({
         path: '/hook',
         method: 'POST',
         headers: {
           'Content-Type': 'application/json',
           'User-Agent': 'Millrace/0.0.0',
-          'X-Signature': signature,
+          'X-Signature': sign(secret, body),
         },
         body,
       })
@@ -88,8 +88,9 @@ let stop: Stop = async () => undefined
 
 const obey = async (order: Order) => {
   if (order.type === 'stop') await stop()
-  else if (process.argv[2] === 'bare') stop = startBare(order.urls, order.concurrency)
-  else stop = await startProduct(order.urls, order.concurrency)
+  else if (order.type === 'start' && process.argv[2] === 'bare')
+    stop = startBare(order.urls, order.concurrency)
+  else if (order.type === 'start') stop = await startProduct(order.urls, order.concurrency)
   // The most memory since the process began.
   const rssBytes = process.resourceUsage().maxRSS * 1_024
   process.send?.({ cpu: process.cpuUsage(), rssBytes })

@@ -1,4 +1,5 @@
-// deliver against a bare undici loop: (a) an instant receiver, (b) fifty that take 50 ms each.
+// deliver against a bare undici loop: (a) an instant receiver, (b) fifty that take 50 ms each. Both are counted
+// at the receivers while they run steadily: each run leads in before it is counted, on either side alike.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -19,13 +20,19 @@ const slowBudget = 0.9
 const slowDestinations = 50
 const slowConcurrency = 512
 const appendMax = 500
+/** Connections are opened, partitions gained and lanes filled in this time, which nobody counts. */
+const leadSeconds = 1
+/** Once before the pairs: compilers need tens of thousands of posts. */
+const warmUpSeconds = 3
+/** More than the product can send in a second, so that its log never runs dry. */
+const callsPerSecond = 12_000
 
 export const run = async (span: Span): Promise<void> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-bench-'))
   const postgres = await startPostgres({ dataDir })
   const children: ChildProcess[] = []
   try {
-    const half = { seconds: span.seconds / 2, pairs: span.pairs }
+    const half = halfOf(span)
     await openDatabase(postgres.url, 'slow')
     const slowBench = await openBench(children)
     const slow = await slowBench.scene(slowDestinations, 50)
@@ -36,6 +43,7 @@ export const run = async (span: Span): Promise<void> => {
       unit,
       bare: slow.bare(slowConcurrency),
       product: slow.product(slowConcurrency),
+      warmUpSeconds,
       ...half,
     })
     await openDatabase(postgres.url, 'instant')
@@ -43,7 +51,7 @@ export const run = async (span: Span): Promise<void> => {
     const instant = await bench.scene(1, 0)
     const concurrency = await peakOf(instant.bare)
     const [bare, product] = [instant.bare(concurrency), instant.product(concurrency)]
-    await runPairs({ name: 'deliver', budget, unit, bare, product, ...half })
+    await runPairs({ name: 'deliver', budget, unit, bare, product, warmUpSeconds, ...half })
     const rssMostBytes = Math.max(slowBench.rssMostBytes(), bench.rssMostBytes())
     if (span.total === undefined)
       demand(rssMostBytes < rssMaxBytes, `the sender took ${megabytes(rssMostBytes)}`)
@@ -54,6 +62,13 @@ export const run = async (span: Span): Promise<void> => {
     await postgres.stop()
     await rm(dataDir, { recursive: true, force: true })
   }
+}
+
+/** Runs of half the time; with little of it few pairs, as each of them leads in. */
+const halfOf = ({ total, seconds, pairs }: Span) => {
+  if (total === undefined) return { seconds, pairs }
+  const fitting = Math.min(pairs, Math.max(2, Math.floor(total / 16)))
+  return { pairs: fitting, seconds: Math.max(1, total / (4 * fitting) - leadSeconds) }
 }
 
 /** A log for each scene: what the one before left would be read first, and posted by nobody. */
@@ -73,7 +88,7 @@ const openDatabase = async (server: string, name: string): Promise<void> => {
 const peakOf = async (bare: (concurrency: number) => Run): Promise<number> => {
   let peak = { concurrency: 0, rate: 0 }
   for (const concurrency of [32, 64, 128, 256]) {
-    const { rate } = await bare(concurrency)(1)
+    const { rate } = await bare(concurrency)(leadSeconds / 2)
     console.log(`bare at concurrency ${concurrency}: ${Math.round(rate)} posts/s`)
     if (rate > peak.rate) peak = { concurrency, rate }
   }
@@ -96,7 +111,8 @@ const openBench = async (children: ChildProcess[]) => {
       async (seconds) => {
         // More than can be sent, so that the log never runs dry; what is left serves the next run.
         const sent = () => ask<{ requests: number }>(receiver, {})
-        if (kind === 'product') await fill.ensure(Math.ceil(seconds * 12_000), destinations)
+        const wanted = Math.ceil((seconds + leadSeconds) * callsPerSecond)
+        if (kind === 'product') await fill.ensure(wanted, destinations)
         const before = await sent()
         const figure = await measure({ child: senders[kind], urls, concurrency, sent }, seconds)
         if (kind === 'product') rssMostBytes = figure.rssBytes
@@ -148,29 +164,28 @@ type Measured = {
   readonly sent: () => Promise<{ readonly requests: number }>
 }
 
-/** Counted at the receivers, from the first request on. */
+/** Counted at the receivers, between two instants of a steady run; so is the CPU. */
 const measure = async (
   measured: Measured,
   seconds: number,
 ): Promise<Figure & { readonly rssBytes: number }> => {
   const { child, urls, concurrency, sent } = measured
   const idle = await sent()
-  const before = await ask<Usage>(child, { type: 'start', urls, concurrency })
-  let first = await sent()
-  while (first.requests === idle.requests) {
-    await sleep(5)
-    first = await sent()
-  }
+  await ask<Usage>(child, { type: 'start', urls, concurrency })
+  while ((await sent()).requests === idle.requests) await sleep(5)
+  await sleep(leadSeconds * 1_000)
+  const before = await ask<Usage>(child, { type: 'usage' })
+  const first = await sent()
   const began = performance.now()
   await sleep(seconds * 1_000)
   const last = await sent()
   const tookSeconds = (performance.now() - began) / 1_000
-  const usage = await ask<Usage>(child, { type: 'stop' })
-  const rate = (last.requests - first.requests) / tookSeconds
-  const posts = (await sent()).requests - idle.requests
-  const micros = usage.cpu.user + usage.cpu.system - before.cpu.user - before.cpu.system
-  const notes = { 'CPU µs/post': micros / posts, 'RSS MB': usage.rssBytes / 1_048_576 }
-  return { rate, notes, rssBytes: usage.rssBytes }
+  const after = await ask<Usage>(child, { type: 'usage' })
+  const { rssBytes } = await ask<Usage>(child, { type: 'stop' })
+  const posts = last.requests - first.requests
+  const micros = after.cpu.user + after.cpu.system - before.cpu.user - before.cpu.system
+  const notes = { 'CPU µs/post': micros / posts, 'RSS MB': rssBytes / 1_048_576 }
+  return { rate: posts / tookSeconds, notes, rssBytes }
 }
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))

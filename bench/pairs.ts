@@ -40,6 +40,8 @@ export type Pairs = Omit<Span, 'total'> & {
   readonly sides?: readonly [bare: string, product: string]
   /** Whether to run each once before; unless said otherwise. */
   readonly warmUp?: boolean
+  /** How long that is; unless said otherwise two seconds at most. */
+  readonly warmUpSeconds?: number
   readonly bare: Run
   readonly product: Run
 }
@@ -48,7 +50,7 @@ export type Pairs = Omit<Span, 'total'> & {
 export const runPairs = async (options: Pairs): Promise<number> => {
   const { bare, product, seconds, pairs } = options
   // Compilers need thousands of calls before a rate means anything.
-  const warmUpSeconds = Math.min(2, seconds)
+  const { warmUpSeconds = Math.min(2, seconds) } = options
   if (options.warmUp ?? true) {
     await bare(warmUpSeconds)
     await product(warmUpSeconds)

@@ -63,7 +63,8 @@ const takeCalls = async (
   if (!partition.isRecording && !(await saved)) return false
   partition.isRecording = true
   const withheld = openWithheldTally()
-  for (const [at, message] of messages.entries()) {
+  for (let at = 0; at < messages.length; at += 1) {
+    const message = messages[at] as Message
     const entry = entries[at] as Recorded
     const call = { entry, message, withheld, isDuplicate: verdict?.duplicate[at] ?? false }
     // Waiting where there is nothing to wait for would cost a turn of the queue for each call.

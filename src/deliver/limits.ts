@@ -9,8 +9,11 @@ export const deliverLimits = {
   doneBytesMax: 65_536,
   /** Bodies waiting in all lanes. */
   bytesMax: 67_108_864,
-  /** Deliveries waiting in all lanes, and in one destination's: reading further ahead only costs memory. */
-  waitingMax: 8_192,
+  /**
+   * Deliveries waiting in all lanes, and in one destination's: reading further ahead only costs memory, and
+   * what waits longer than the young generation lasts is copied twice before it is sent.
+   */
+  waitingMax: 2_048,
   laneMax: 1_000,
   /** How long a lane may be full before its overflow is parked. */
   fullMs: 100,

@@ -52,7 +52,8 @@ const placeEach = (
   partition: Partition,
   { owing, destinationIds }: Rest,
 ): true | Promise<boolean> => {
-  for (const [at, destinationId] of destinationIds.entries()) {
+  for (let at = 0; at < destinationIds.length; at += 1) {
+    const destinationId = destinationIds[at] as number
     const placed = placeOne(stage, partition, { owing, destinationId })
     if (placed === true) continue
     const rest = { owing, destinationIds: destinationIds.slice(at + 1) }

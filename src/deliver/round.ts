@@ -1,36 +1,53 @@
 // One round: a message posted to every usable URL of its destination in parallel, and what follows.
-import type { Webhook } from '../domain/configuration.ts'
-import { isReservedHeader } from '../domain/reserved-header.ts'
 import { isExpired, windowEnd } from '../domain/retry.ts'
 import { decideRound, type Plan, planRound } from '../domain/round.ts'
 import { signedHeaders } from '../domain/signature.ts'
-import { answered } from '../domain/url-answer.ts'
-import { begin, isWell, standingOf } from '../domain/url-health.ts'
-import type { PostResult, PostTls } from '../http/post.ts'
+import { standingOf } from '../domain/url-health.ts'
+import type { PostResult } from '../http/post.ts'
 import { recordAttempt } from './attempts.ts'
 import { follow } from './follow.ts'
 import { hold, holdShortly } from './hold.ts'
 import { end, offer, pump } from './lanes.ts'
 import { meterAttempt, meterRound } from './meter.ts'
-import { bury, settle } from './park.ts'
+import { bury } from './park.ts'
+import { type Asked, beginPost, endPost, postOne } from './posting.ts'
 import type { Delivery, Stage } from './stage.ts'
-import { urlChanged } from './url-change.ts'
 import { type Target, targetOf, type UrlEntry, usableOf, whenRoom } from './urls.ts'
 
 export const startRound = (stage: Stage, delivery: Delivery): void => {
-  runRound(stage, delivery).catch(stage.fail)
+  try {
+    const asking = planFor(stage, delivery)
+    if (!asking) over(stage, delivery)
+    else if (asking.plan.at.length === 1 && asking.plan.later.length === 0)
+      askOne(stage, delivery, asking)
+    else askAll(stage, delivery, asking).catch(stage.fail)
+  } catch (error) {
+    stage.fail(error)
+  }
 }
 
-const runRound = async (stage: Stage, delivery: Delivery): Promise<void> => {
-  const asking = planFor(stage, delivery)
-  if (asking) {
-    const { at, later } = asking.plan
-    const isOne = at.length === 1 && later.length === 0
-    const asked = isOne
-      ? [await postOne(stage, delivery, { ...asking, place: at[0] as number })]
-      : await postAll(stage, delivery, asking)
-    conclude(stage, delivery, { asking, asked })
+/** The usual round: one promise, as each more costs as much as the decisions do. */
+const askOne = (stage: Stage, delivery: Delivery, asking: Asking): void => {
+  const { target, plan, signed, now } = asking
+  const place = plan.at[0] as number
+  const posted = beginPost(delivery, { target, signed, now, place })
+  const heard = (result: PostResult) => {
+    try {
+      conclude(stage, delivery, { asking, asked: [endPost(stage, delivery, { posted, result })] })
+      over(stage, delivery)
+    } catch (error) {
+      stage.fail(error)
+    }
   }
+  stage.deps.post(posted.request).then(heard, stage.fail)
+}
+
+const askAll = async (stage: Stage, delivery: Delivery, asking: Asking): Promise<void> => {
+  conclude(stage, delivery, { asking, asked: await postAll(stage, delivery, asking) })
+  over(stage, delivery)
+}
+
+const over = (stage: Stage, delivery: Delivery): void => {
   end(stage, delivery)
   pump(stage, (next) => startRound(stage, next))
 }
@@ -82,8 +99,6 @@ const giveUp = (stage: Stage, delivery: Delivery, reason: string): null => {
   bury(stage, delivery, { reason, status: null, attempts, firstTryAt })
   return null
 }
-
-type Asked = { readonly url: string; readonly result: PostResult; readonly isWell: boolean }
 
 type Ended = { readonly asking: Asking; readonly asked: readonly Asked[] }
 
@@ -151,65 +166,6 @@ const latestStart = ({ limits }: Stage, { row }: Delivery): number =>
   row === null
     ? Number.POSITIVE_INFINITY
     : Math.min(row.leaseUntil - limits.leaseMarginMs, windowEnd(row.firstTryAt) - 1)
-
-type Posting = {
-  readonly target: Target
-  readonly place: number
-  readonly signed: Readonly<Record<string, string>>
-  readonly now: number
-}
-
-const postOne = async (stage: Stage, delivery: Delivery, posting: Posting): Promise<Asked> => {
-  const { target, place, signed, now } = posting
-  const entry = target.urls[place] as UrlEntry
-  const { health, url } = entry
-  const { fixed, tls } = preparedOf(target.destination.webhooks[place] as Webhook)
-  const headers = [...fixed]
-  for (const name in signed) headers.push(name, signed[name] as string)
-  const isRejecting = health.state === 'rejecting'
-  const wasWell = isWell(health)
-  const isLast = delivery.row?.isLast ?? false
-  const number = begin(health, now)
-  entry.usedAt = now
-  const { body } = delivery
-  const result = await stage.deps.post(tls ? { url, headers, body, tls } : { url, headers, body })
-  const { answer } = result
-  // Any one success settles the message; the other URLs run to their end and are not tried again.
-  if (answer.type === 'delivered') settleOnce(delivery)
-  const then = stage.deps.clock().getTime()
-  const change = answered(health, number, { answer, now: then, isLast, random: stage.random })
-  if (change) urlChanged(stage, entry, { change, origin: 'here' })
-  if (entry.waiting > 0) entry.room.ring()
-  // A URL that refuses everything says nothing about this message.
-  const isExcused = isRejecting && !isLast && answer.type === 'final' && answer.status !== null
-  if (!isExcused) return { url, result, isWell: wasWell }
-  const excused = { ...answer, type: 'temporary' as const, retryAfterMs: null }
-  return { url, result: { ...result, answer: excused }, isWell: wasWell }
-}
-
-const settleOnce = (delivery: Delivery): void => {
-  delivery.chain.lane.deliveredAt = performance.now()
-  if (delivery.open?.left.includes(delivery.chain.lane.destinationId)) settle(delivery, 'delivered')
-}
-
-type Prepared = { readonly fixed: readonly string[]; readonly tls: PostTls | null }
-
-const prepared = new WeakMap<Webhook, Prepared>()
-
-/** What is the same in each of its requests. */
-const preparedOf = (webhook: Webhook): Prepared => {
-  const known = prepared.get(webhook)
-  if (known) return known
-  const own = Object.entries(webhook.headers).filter(([name]) => !isReservedHeader(name))
-  // Names and values in turn, as the port takes them without looking.
-  const fixed = ['Content-Type', 'application/json', ...own.flat()]
-  const { ca, clientCertificate } = webhook
-  const tls =
-    ca === null && clientCertificate === null ? null : { ca: ca ?? '', ...clientCertificate }
-  const made = { fixed, tls }
-  prepared.set(webhook, made)
-  return made
-}
 
 const isTimeout = ({ answer }: PostResult): boolean =>
   answer.type === 'temporary' &&

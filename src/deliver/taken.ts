@@ -21,9 +21,10 @@ export const openTaken = (partition: Partition): Taken => {
   let duplicates = 0
   const remember = () => {
     tracker.secure(seen)
-    countSettled(partition, 'duplicate', waiting.duplicate)
-    countSettled(partition, 'filtered', waiting.filtered)
-    Object.assign(waiting, { duplicate: 0, filtered: 0 })
+    if (waiting.duplicate > 0) countSettled(partition, 'duplicate', waiting.duplicate)
+    if (waiting.filtered > 0) countSettled(partition, 'filtered', waiting.filtered)
+    waiting.duplicate = 0
+    waiting.filtered = 0
     rememberPairs(partition, seen)
   }
   return {

@@ -1,10 +1,10 @@
 // The headers a message is signed with: what a receiver with the shared secret recomputes over the bytes it got.
 import { createHmac } from 'node:crypto'
 import type { Destination } from './configuration.ts'
+import { hmacSha1 } from './hmac-sha1.ts'
 
 /** Lowercase hex HMAC-SHA1 over the very bytes sent. */
-export const sign = (secret: string, bytes: Uint8Array): string =>
-  createHmac('sha1', secret).update(bytes).digest('hex')
+export const sign = (secret: string, bytes: Uint8Array): string => hmacSha1(secret, bytes)
 
 type Signing = Pick<Destination, 'sharedSecret' | 'nextSharedSecret' | 'signatures'>
 

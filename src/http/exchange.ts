@@ -215,7 +215,7 @@ const failed = (ends: Ends, connection: Connection, error: unknown): void => {
     job.retried = true
     job.writtenAt = null
     ends.again(job)
-  } else ends.decided(job, resultOf(job, connection, classifyError(error)))
+  } else ends.decided(job, resultOf(job, connection, { answer: classifyError(error), head: '' }))
 }
 
 /** The peer closed a kept connection as we wrote on it: said nothing, so the same try goes out once more. */
@@ -236,10 +236,12 @@ const answered = (ends: Ends, connection: Connection, job: Job): void => {
       ? ''
       : Buffer.concat(chunks).subarray(0, ends.limits.headBytesMax).toString('utf8')
   job.chunks = []
-  ends.decided(job, { ...resultOf(job, connection, answer), head })
+  ends.decided(job, resultOf(job, connection, { answer, head }))
 }
 
-const resultOf = (job: Job, { phases }: Connection, answer: Answer): PostResult => {
+type Decided = Pick<PostResult, 'answer' | 'head'>
+
+const resultOf = (job: Job, { phases }: Connection, { answer, head }: Decided): PostResult => {
   const { started, writtenAt, firstByteAt, reused, status } = job
   const totalMs = performance.now() - started
   const opening = reused || writtenAt === null ? null : phases
@@ -247,7 +249,7 @@ const resultOf = (job: Job, { phases }: Connection, answer: Answer): PostResult 
     answer,
     status,
     durationMs: totalMs,
-    head: '',
+    head,
     reused,
     phases: {
       dnsMs: opening?.dnsMs ?? null,
