@@ -26,14 +26,14 @@ export const mayClaim = (stage: Stage): boolean => {
   return false
 }
 
-export const heldPartitions = (stage: Stage): readonly Partition[] =>
-  [...stage.partitions.values()].filter(({ lost }) => !lost)
+/** When, and in which partitions: those whose epochs are ours until the transaction ends. */
+type Claiming = { readonly at: Date; readonly partitions: readonly Partition[] }
 
 /** A claim by share; lanes take turns at being first, so that none starves when there are many. */
 export const claim = async (
   tx: Connection,
   stage: Stage,
-  at: Date,
+  { at, partitions }: Claiming,
 ): Promise<readonly Claimed[]> => {
   if (stage.stopping) return []
   if (isBehind(stage)) {
@@ -42,9 +42,9 @@ export const claim = async (
   }
   const chosen = chooseLanes(stage, at)
   if (chosen.length === 0) return []
-  await releaseSome(tx, stage, { chosen, at })
+  await releaseSome(tx, stage, { chosen, at, partitions })
   const lanes = chosen.filter(({ room }) => room > 0)
-  const places = placesOf(stage, lanes)
+  const places = placesOf(partitions, lanes)
   const until = new Date(at.getTime() + stage.limits.leaseMs)
   const rows = await claimDue(tx, { lanes, places, owner: stage.owner, at, until })
   noteMore(stage, lanes, rows)
@@ -60,11 +60,14 @@ type Part = {
   readonly held: number
 }
 
-/** Lanes with room for parked rows, from where the last claim ended, each with its share of this one. */
+const isOn = ({ deps }: Stage, { destinationId }: Lane): boolean =>
+  deps.live.now().destinations.get(destinationId)?.enabled === true
+
+/** Lanes with room for parked rows, without those that are given up, from where the last claim ended, each with its share of this one. */
 const chooseLanes = (stage: Stage, at: Date): readonly Part[] => {
   const { claimMax, claimShareMin } = stage.limits
   const inTurn = Math.floor(claimMax / claimShareMin)
-  const lanes = [...stage.lanes.values()].filter(({ parked }) => parked > 0)
+  const lanes = [...stage.lanes.values()].filter((lane) => lane.parked > 0 && isOn(stage, lane))
   const start = lanes.length > inTurn ? stage.desk.claimTurn % lanes.length : 0
   const chosen: Part[] = []
   let asked = 0
@@ -83,17 +86,17 @@ const chooseLanes = (stage: Stage, at: Date): readonly Part[] => {
   }))
 }
 
-type Releasing = { readonly chosen: readonly Part[]; readonly at: Date }
+type Releasing = Claiming & { readonly chosen: readonly Part[] }
 
 /** Of lanes that may go on, what was held becomes due, oldest first. */
 const releaseSome = async (
   tx: Connection,
   stage: Stage,
-  { chosen, at }: Releasing,
+  { chosen, at, partitions }: Releasing,
 ): Promise<void> => {
   const holding = chosen.filter(({ held }) => held > 0)
   const rooms = holding.map(({ destinationId, held }) => ({ destinationId, room: held }))
-  const released = await releaseHeld(tx, { rooms, partitions: heldPartitions(stage), at })
+  const released = await releaseHeld(tx, { rooms, partitions, at })
   const counts = new Map(released.map((row) => [row.destinationId, row.released]))
   stage.desk.emptied = holding
     .filter(({ destinationId, held }) => (counts.get(destinationId) ?? 0) < held)
@@ -114,9 +117,8 @@ const noteMore = (stage: Stage, parts: readonly Part[], rows: readonly ClaimedRo
 }
 
 /** Where the chosen lanes have rows. The longest due of a lane are found, however its rows are spread. */
-const placesOf = (stage: Stage, lanes: readonly Part[]): readonly Place[] => {
+const placesOf = (held: readonly Partition[], lanes: readonly Part[]): readonly Place[] => {
   const rooms = new Map(lanes.map(({ destinationId, room }) => [destinationId, room]))
-  const held = heldPartitions(stage)
   const places: Place[] = []
   for (const each of held) {
     const { topic, partition, parked } = each
@@ -138,13 +140,13 @@ const firstTriesUntil = ({ tracker, paused }: Partition): number =>
   paused === 'quota' ? Number.MAX_SAFE_INTEGER : tracker.seen()
 
 /** Gives up what is parked for destinations that no longer exist or are switched off. */
-export const cancelGone = async (tx: Connection, stage: Stage, at: Date): Promise<Cancelled> => {
-  const { destinations } = stage.deps.live.now()
-  const gone = [...stage.lanes.values()].filter(
-    (lane) => lane.parked > 0 && !destinations.get(lane.destinationId)?.enabled,
-  )
+export const cancelGone = async (
+  tx: Connection,
+  stage: Stage,
+  { at, partitions }: Claiming,
+): Promise<Cancelled> => {
+  const gone = [...stage.lanes.values()].filter((lane) => lane.parked > 0 && !isOn(stage, lane))
   if (gone.length === 0) return nothingCancelled
-  const partitions = heldPartitions(stage)
   const destinationIds = gone.map(({ destinationId }) => destinationId)
   return cancelParked(tx, { destinationIds, partitions, at, limit: stage.limits.claimMax })
 }

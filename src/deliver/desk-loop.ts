@@ -8,18 +8,11 @@ import type { Connection } from '../postgres/sql.ts'
 import type { Written } from './alert-store.ts'
 import type { Died } from './alerts.ts'
 import { type ChainKey, demoteFollowers, releaseHeads } from './chain-store.ts'
-import {
-  arrive,
-  type Claimed,
-  cancelGone,
-  claim,
-  heldPartitions,
-  mayClaim,
-  unparkCancelled,
-} from './claim.ts'
+import { arrive, type Claimed, cancelGone, claim, mayClaim, unparkCancelled } from './claim.ts'
 import { buryParked, insertDead } from './dead-store.ts'
 import { chainKeyOf, hasWork, nextWork, type Task, takeOff, type Work } from './desk.ts'
 import { freeChains, holdRows } from './hold-store.ts'
+import { keptOf } from './kept.ts'
 import { addToLedger } from './ledger-store.ts'
 import { isHopeless } from './persist.ts'
 import { lose } from './positions.ts'
@@ -71,7 +64,8 @@ const workOnce = async (stage: Stage, batch: Batch): Promise<void> => {
     takeOff(stage, work)
     work.settled(done.kept[at] ?? false)
   })
-  if (stage.desk.more || done.claimed.length >= stage.limits.claimMax) stage.desk.claimAt = 0
+  const most = Math.max(done.claimed.length, done.cancelled.length)
+  if (stage.desk.more || most >= stage.limits.claimMax) stage.desk.claimAt = 0
   stage.desk.more = false
   for (const partition of done.fenced) lose(stage, partition)
   unparkCancelled(stage, done.cancelled)
@@ -152,8 +146,9 @@ type Batch = {
 }
 
 const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> => {
-  const owned = batch.recovers ? heldPartitions(stage) : ownedOf(batch.works)
+  const owned = ownedOf(stage, batch)
   const held = await holdPartitions(tx, owned)
+  const partitions = owned.filter((partition) => held.has(partition))
   const works = batch.works.filter(({ partition }) => held.has(partition))
   const at = stage.deps.clock()
   const leased = { owner: stage.owner, at }
@@ -168,18 +163,15 @@ const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> 
   const died = await insertDead(tx, pluck(of('die'), 'row'), at)
   const delivered = await deleteDelivered(tx, pluck(deliveries, 'id'), leased)
   const buried = await buryParked(tx, pluck(burials, 'burial'), leased)
-  const gone = new Set([...delivered.ids, ...buried.ids])
   const stored = await scheduleRetries(tx, pluck(of('retry'), 'retry'), leased)
   await holdRows(tx, pluck(of('hold'), 'holding'), leased)
   await giveBack(tx, pluck(backs, 'id'), stage.owner)
   await freeChains(tx, keysOf(of('free')), at)
-  const { keys: cancelled, entries: cancellations } = await cancelGone(tx, stage, at)
-  const recovered = batch.recovers
-    ? await recover(tx, stage, {
-        partitions: owned.filter((partition) => held.has(partition)),
-        at,
-      })
-    : nothingRecovered
+  const { keys: cancelled, entries: cancellations } = await cancelGone(tx, stage, {
+    at,
+    partitions,
+  })
+  const recovered = batch.recovers ? await recover(tx, stage, { partitions, at }) : nothingRecovered
   await addToLedger(tx, [
     ...died,
     ...delivered.entries,
@@ -195,12 +187,8 @@ const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> 
   const touched = [...parks, ...deliveries, ...burials, ...backs]
   const chains = [...keysOf(touched), ...cancelled, ...recovered.parked, ...recovered.withdrawn]
   const released = await releaseHeads(tx, chains, at)
-  const claimed = batch.due || released > 0 ? await claim(tx, stage, at) : []
-  const kept = batch.works.map(({ task, partition }) => {
-    if (!held.has(partition)) return false
-    if (task.type === 'delivered') return gone.has(task.id)
-    return task.type === 'bury' ? gone.has(task.burial.id) : true
-  })
+  const claimed = batch.due || released > 0 ? await claim(tx, stage, { at, partitions }) : []
+  const kept = keptOf(batch.works, { held, delivered: delivered.ids, buried: buried.ids })
   const fenced = owned.filter((partition) => !held.has(partition))
   // Last, as others who tell the same of theirs wait until this is committed.
   const buriedOf = burials.filter(({ burial }) => buried.ids.has(burial.id))
@@ -231,9 +219,16 @@ const ensureHour = async (tx: Connection, stage: Stage, at: Date): Promise<void>
   if (!stage.hours.has(hour)) await ensureSpans(tx, bodySpan, [hour])
 }
 
-/** The partitions of the works, without those known to be lost. */
-const ownedOf = (works: readonly Work[]): readonly Partition[] =>
-  [...new Set(works.map(({ partition }) => partition))].filter(({ lost }) => !lost)
+/**
+ * The partitions of the works, and with rows to be claimed or given up all that are held: who lost one without
+ * hearing of it must not take rows from its new owner. Without those known to be lost.
+ */
+const ownedOf = (stage: Stage, { works, recovers }: Batch): readonly Partition[] => {
+  const owned = new Set(works.map(({ partition }) => partition))
+  if (recovers || mayClaim(stage))
+    for (const partition of stage.partitions.values()) owned.add(partition)
+  return [...owned].filter(({ lost }) => !lost)
+}
 
 const pluck = <T, K extends keyof T>(all: readonly T[], key: K): readonly T[K][] =>
   all.map((one) => one[key])
