@@ -16,6 +16,10 @@ export type Answer =
 export const isOwnFault = (answer: Answer): boolean =>
   answer.type === 'temporary' && answer.reason === 'local_resources'
 
+/** No name server said anything of the name: a try that failed, though not at the receiver. */
+export const isUnresolved = (answer: Answer): boolean =>
+  answer.type === 'temporary' && answer.reason === 'dns_failed'
+
 export type Verdict =
   | { readonly type: 'delivered' }
   /** Nobody was really asked: no try. */

@@ -1,5 +1,5 @@
 // What an answer teaches about its URL: the breaker, the ramp, the limit, and the states an operator sees.
-import { type Answer, isOwnFault } from './round.ts'
+import { type Answer, isOwnFault, isUnresolved } from './round.ts'
 import {
   type Breaker,
   isWell,
@@ -53,14 +53,17 @@ const learn = (health: UrlHealth, request: number, lesson: Lesson): void => {
   else if (health.state === 'disabled') return
   else if (answer.type === 'final' && isTlsRefusal(answer.reason)) shut(health, 'held_tls')
   else if (health.state === 'held_tls') return
-  // Nobody was asked: the fault is in this machine, the message or the settings.
-  else if (isOwnFault(answer) || (answer.type === 'final' && answer.status === null)) {
+  // Nobody was asked: the fault is in this machine, its name servers, the message or the settings.
+  else if (isNobodyAsked(answer)) {
     if (isProbe) askAfter(health, lesson, health.probeMs)
   } else if (isWell(health)) observe(health, request, { answer, now, random: lesson.random })
   else if (answer.type === 'delivered' || (answer.type === 'final' && health.state === 'ok')) {
     if (isProbe || isLast) ramp(health)
   } else if (isProbe) probeFailed(health, lesson)
 }
+
+const isNobodyAsked = (answer: Answer): boolean =>
+  isOwnFault(answer) || isUnresolved(answer) || (answer.type === 'final' && answer.status === null)
 
 const isTlsRefusal = (reason: string): boolean =>
   reason === 'tls_self_signed' || reason === 'tls_private_root'
@@ -144,7 +147,6 @@ const connectReasons: ReadonlySet<string> = new Set([
   'connect_timeout',
   'unreachable',
   'dns_not_found',
-  'dns_failed',
   'tls_incomplete_chain',
   'tls_expired',
   'tls_not_yet_valid',

@@ -32,14 +32,19 @@ export type Opened = { readonly socket: Socket; readonly phases: OpeningPhases }
 /** Resolves with a socket on which nothing but a verified handshake was written. */
 export const openSocket = (opening: Opening, peer: Peer): Promise<Opened> =>
   new Promise((resolve, reject) => {
-    const state: { socket: Socket | null } = { socket: null }
+    const state: State = { socket: null, isResolving: false }
     const fail = (error: unknown) => {
       clearTimeout(timer)
       state.socket?.destroy()
       reject(error)
     }
     const timer = setTimeout(
-      () => fail(codedError('MILLRACE_CONNECT_TIMEOUT', 'no connection in time')),
+      () =>
+        fail(
+          state.isResolving
+            ? codedError('EDNS_TIMEOUT', 'no name server answered in time')
+            : codedError('MILLRACE_CONNECT_TIMEOUT', 'no connection in time'),
+        ),
       opening.timeoutMs,
     )
     const steps = { opening, peer, fail, resolve, state, started: performance.now() }
@@ -56,10 +61,13 @@ export const openSocket = (opening: Opening, peer: Peer): Promise<Opened> =>
     }
   })
 
+/** What the clock finds when it runs out. */
+type State = { socket: Socket | null; isResolving: boolean }
+
 type Steps = {
   readonly opening: Opening
   readonly peer: Peer
-  readonly state: { socket: Socket | null }
+  readonly state: State
   readonly started: number
   readonly fail: (error: unknown) => void
   readonly resolve: (opened: Opened) => void
@@ -78,8 +86,9 @@ const connectStep = (steps: Steps): void => {
     keepAliveInitialDelay: 60_000,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: 500,
-    lookup: vettedLookup(opening, () => {
-      dnsMs = performance.now() - started
+    lookup: vettedLookup(opening, (isDone) => {
+      state.isResolving = !isDone
+      if (isDone) dnsMs = performance.now() - started
     }),
   })
   state.socket = socket
@@ -139,11 +148,12 @@ type LookupDone = (
 
 /** Gives vetted addresses only, and the very ones that are then connected to: nothing resolves twice. */
 const vettedLookup =
-  ({ resolve, isAllowed }: Opening, resolved: () => void) =>
+  ({ resolve, isAllowed }: Opening, resolving: (isDone: boolean) => void) =>
   (hostname: string, options: LookupOptions, done: LookupDone): void => {
+    resolving(false)
     resolve(hostname).then(
       (all) => {
-        resolved()
+        resolving(true)
         const vetted = all.filter(({ address }) => isAllowed(address))
         const [first] = vetted
         if (!first) done(all.length > 0 ? blocked(hostname) : notFound(hostname), [])

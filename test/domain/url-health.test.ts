@@ -25,6 +25,12 @@ const ours: Answer = {
   status: null,
   retryAfterMs: null,
 }
+const unresolved: Answer = {
+  type: 'temporary',
+  reason: 'dns_failed',
+  status: null,
+  retryAfterMs: null,
+}
 const notFound: Answer = { type: 'final', reason: 'status_404', status: 404 }
 const gone: Answer = { type: 'final', reason: 'status_410', status: 410 }
 const selfSigned: Answer = { type: 'final', reason: 'tls_self_signed', status: null }
@@ -75,6 +81,33 @@ test('five connections in a row that do not come about open it at once', () => {
   ask(health, refused, 2_400_000)
   expect(standingOf(health, 2_400_000)).toBe('open')
 })
+
+test('names that no server resolves say nothing of the receiver: nothing opens', () => {
+  const health = aHealth()
+  times(40, () => expect(ask(health, unresolved, 0)).toBeNull())
+  expect(standingOf(health, 0)).toBe('free')
+  expect(health.inFlight).toBe(0)
+  // Nor do they hide what the receiver itself does.
+  times(4, () => ask(health, refused, 0))
+  ask(health, unresolved, 0)
+  ask(health, refused, 0)
+  expect(standingOf(health, 0)).toBe('open')
+})
+
+test('a probe that could not be resolved is made again, and waits no longer than the one before', () => {
+  const { health, now } = probing()
+  ask(health, unresolved, now)
+  expect(standingOf(health, now + 4_000)).toBe('open')
+  expect(standingOf(health, now + 11_000)).toBe('probe')
+})
+
+const probing = () => {
+  const health = aHealth()
+  times(5, () => ask(health, refused, 0))
+  const now = health.probeAt
+  expect(standingOf(health, now)).toBe('probe')
+  return { health, now }
+}
 
 const opened = (now = 0, cap = 20) => {
   const health = aHealth(cap)

@@ -204,6 +204,16 @@ describe('a name', () => {
     expect(answer).toMatchObject({ type: 'temporary', reason: 'dns_not_found' })
   })
 
+  test('that no name server tells of in time is unresolved, not a receiver that cannot be connected to', async () => {
+    const post = undiciPost({
+      resolve: () => new Promise(() => undefined),
+      limits: { connectMs: 50 },
+    })
+    const request = { url: 'http://silent.test/', headers: {}, body: Buffer.from('{}') }
+    expect((await post(request)).answer).toMatchObject({ type: 'temporary', reason: 'dns_failed' })
+    await post.close()
+  })
+
   test('is resolved by the system where nothing else is given', async () => {
     const addresses = (await lookup('localhost', { all: true })).map(({ address }) => address)
     const { port } = await receive(addresses[0] as string)
