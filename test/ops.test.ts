@@ -26,6 +26,7 @@ const fill = (meter: Meter): void => {
   meterAttempt(meter, { ...result, answer: { type: 'delivered' }, reused: false })
   meterRound(meter, { verdict: 'delivered', isFirst: true, lagMs: 5, sinceMs: 9 })
   meterDeath(meter, 'expired')
+  meter.alerts.set('given_up', 1)
   const urls = { closed: 1, open: 0, ramp: 0, rejecting: 0, held_tls: 0, disabled: 0 }
   const partitions = [{ name: 'calls/0', uncommitted: 1, paused: 'postgres' }]
   meter.standing = () => ({ urls, rampLimit: 0, lanes: 0, partitions })
@@ -58,7 +59,7 @@ const told = async (): Promise<ReadonlyMap<string, ReadonlySet<string>>> => {
 }
 
 const namesIn = (expr: string) =>
-  [...expr.matchAll(/\b((?:webhook|millrace)_[a-z_]+)(?:\{([^}]*)\})?/g)].map(
+  [...expr.matchAll(/\b((?:webhook|millrace|operator)_[a-z_]+)(?:\{([^}]*)\})?/g)].map(
     ([, name = '', inside = '']) => ({
       name,
       labels: [...inside.matchAll(/(\w+)(?:=~|!=|=)/g)].map(([, label]) => label as string),
