@@ -100,7 +100,7 @@ const serve = async (deps: ProjectDeps, stopping: AbortController): Promise<void
   if (failed !== undefined) throw failed.reason
 }
 
-const openDesk = async (pool: Pool, limits: ProjectLimits): Promise<Desk> => ({
+export const openDesk = async (pool: Pool, limits: ProjectLimits): Promise<Desk> => ({
   pool,
   users: boundedMap<number, UserState>({
     bytesMax: limits.userCacheBytesMax,
