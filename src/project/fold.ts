@@ -6,7 +6,14 @@ import {
   type PlannedAudience,
   type PlannedFeed,
 } from '../audience/plan.ts'
-import { setSummary, setTraits, summaryOf, traitsOf, type UserState } from '../audience/state.ts'
+import {
+  seeSource,
+  setSummary,
+  setTraits,
+  summaryOf,
+  traitsOf,
+  type UserState,
+} from '../audience/state.ts'
 import type { Marked, Tie } from '../audience/ties.ts'
 import type { Observation } from '../domain/condition/summary/kind.ts'
 import type { Message } from '../domain/message.ts'
@@ -63,13 +70,14 @@ export const foldBatch = async (input: Input): Promise<Folded> => {
   const looks = new Map<UserState, Set<PlannedAudience>>()
   const merges: Folded['merges'][number][] = []
   const decisions: LogPlace[] = []
-  for (const { call, topic, partition, offset } of calls) {
+  for (const { call, message, topic, partition, offset } of calls) {
     if (people.decides(call.who)) decisions.push({ topic, partition, offset })
     const touched = people.resolve(call.who)
     while (merges.length < people.merges.length)
       merges.push({ ...(people.merges[merges.length] as Merge), topic, partition, offset })
     if (touched !== null) {
       foldCall(call, touched, { plan, looks })
+      if (seeSource(touched.user, message.sourceId)) touched.changed = true
       const { groupId, workspaceId } = call
       if (groupId !== null) ties.push({ userKey: touched.user.key, workspaceId, groupId })
     }
