@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect } from 'vitest'
 import type { Message } from '../../src/domain/message.ts'
 import { openCodecs } from '../../src/log/avro.ts'
+import { partitionsOf } from '../../src/log/partitions.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
 import type { Running } from '../../src/running.ts'
 import { findSyncRun, requestSync } from '../../src/sync/request.ts'
@@ -87,7 +88,7 @@ type Opening = Pick<LineScene, 'start' | 'definitions'> & Partial<LineScene>
 export const openLine = async (pool: Pool, scene: Opening) => {
   const { start, definitions, late, limits } = { ...whole, ...scene }
   // One partition, so that the log has one order for both.
-  const rig = await aRig(pool, [], { calls: 1, 'calls.import': 1, outbound: 1 })
+  const rig = await aRig(pool, [], partitionsOf(1))
   await pool.query('truncate sync_run, sync_chunk, sync_schedule, outbox restart identity')
   await pool.query('update outbox_shard set seq = 0')
   await pool.query('update relay set bounds = null')

@@ -155,7 +155,12 @@ const unsteady = (pool: Pool, fault: Line['fault']): Pool => ({
 const openLine = async ({ pool, audiences, partitions: calls, projectors, fault }: Line) => {
   const running: Running[] = []
   const stopAll = () => Promise.all(running.splice(0).map((stage) => stage.stop()))
-  const rig = await aRig(pool, audiences, { calls, 'calls.import': 1, outbound: 3 })
+  const rig = await aRig(pool, audiences, {
+    calls,
+    'calls.import': 1,
+    outbound: 3,
+    'outbound.replay': 1,
+  })
   await pool.query(
     'truncate sync_run, sync_chunk, sync_schedule, sync_destination, outbox restart identity',
   )

@@ -102,7 +102,7 @@ const openLine = async () => {
   const audiences = conditions.map((condition, index) =>
     audience(index + 1, condition, { syncEveryMs }),
   )
-  const counts = { calls: 1, 'calls.import': 1, outbound: 3 }
+  const counts = { calls: 1, 'calls.import': 1, outbound: 3, 'outbound.replay': 1 }
   const rig = await aRig(pool, audiences, counts)
   await pool.query('truncate sync_run, sync_chunk, sync_schedule, outbox restart identity')
   await pool.query('update outbox_shard set seq = 0')
