@@ -12,7 +12,10 @@ const lines = testResults.flatMap((file) =>
     ? [`${file.name}: ${firstLine(file.message)}`]
     : file.assertionResults
         .filter(({ status }) => status !== 'passed')
-        .map((one) => `${file.name} > ${one.fullName}: ${one.status} ${firstLine(one.failureMessages?.[0])}`),
+        .map(
+          (one) =>
+            `${file.name} > ${one.fullName}: ${one.status} ${firstLine(one.failureMessages?.[0])}`,
+        ),
 )
 process.stdout.write(`${numPassedTests} ${failed === 0 && status !== '0' ? 1 : failed}\n`)
 for (const line of lines) process.stdout.write(`${line}\n`)
