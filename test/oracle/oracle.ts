@@ -173,7 +173,15 @@ export const measured = (
   calls: readonly Call[],
   { zone }: Scope = alone,
 ): At<Json | undefined> => {
-  const events = happened(measure.event, calls, zone)
+  const { name, where } = measure.event
+  const isMoving = JSON.stringify(where ?? {}).includes('"ref"')
+  const events = happened(isMoving ? { name } : measure.event, calls, zone)
+  /** What is compared with traits is compared with those of the instant. */
+  const passing = (seen: readonly Seen[], at: number) => {
+    if (!isMoving || where === undefined) return seen
+    const traits = traitsAt(calls, at)
+    return seen.filter(({ properties }) => matches(where, properties, { zone, traits }))
+  }
   const isIn = windowTest(measure.event.window, zone)
   const reducer = reducerOf(measure)
   const how = { timezone: zone, ...measure[reducer] }
@@ -181,7 +189,10 @@ export const measured = (
     reduce(
       reducer,
       how,
-      events.filter(({ te, receivedAt }) => receivedAt <= at && te <= at && isIn(te, at)),
+      passing(
+        events.filter(({ te, receivedAt }) => receivedAt <= at && te <= at && isIn(te, at)),
+        at,
+      ),
     )
 }
 
@@ -206,7 +217,11 @@ const sequenceJudge = (
   }
 }
 
-type Steps = { readonly zone: string; readonly chosen?: (label: string) => Json | undefined }
+type Steps = {
+  readonly zone: string
+  readonly chosen?: (label: string) => Json | undefined
+  readonly traits?: Json
+}
 
 const matches = (filter: Filter, properties: Json, steps: Steps): boolean => {
   if ('all' in filter) return filter.all.every((part) => matches(part, properties, steps))
@@ -215,6 +230,12 @@ const matches = (filter: Filter, properties: Json, steps: Steps): boolean => {
   const when = { at: 0, zone: steps.zone }
   const { ref } = filter
   if (ref === undefined) return passes({ ...filter, path: filter.prop }, properties, when)
+  const trait =
+    typeof ref === 'string' ? /^trait:(.+)$/.exec(ref)?.[1] : (ref as { trait: Path }).trait
+  if (trait !== undefined) {
+    const value = valueAt(steps.traits ?? null, trait)
+    return isScalar(value) && passes({ ...filter, value, path: filter.prop }, properties, when)
+  }
   const [, label = '', path = ''] = /^([^.]+)\.prop\.(.+)$/.exec(String(ref)) ?? []
   const { step, prop } =
     typeof ref === 'object' && 'step' in ref ? ref : { step: label, prop: path }

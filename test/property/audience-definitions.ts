@@ -80,6 +80,21 @@ const filter: fc.Arbitrary<Filter> = fc.oneof(
   fc.tuple(prop, prop).map((all) => ({ all })),
   fc.tuple(prop, prop).map((any) => ({ any })),
 )
+/** A property beside a trait: what it says moves with the traits. */
+const moving = fc
+  .record({
+    prop: one('p', 'q', 'in.x', 'list'),
+    op: one('eq', ...orderOps),
+    ref: one('trait:limit', 'trait:age', 'trait:plan', 'trait:plan.in'),
+  })
+  .map((it) => it as Filter)
+const eventFilter: fc.Arbitrary<Filter> = fc.oneof(
+  { weight: 3, arbitrary: filter },
+  moving,
+  fc.tuple(prop, moving).map((all) => ({ all })),
+  fc.tuple(moving, filter).map((any) => ({ any })),
+  fc.tuple(moving, moving).map(([a, b]): Filter => ({ all: [{ not: a }, b] })),
+)
 
 const window = fc.oneof(
   one(...spans).map((last) => ({ last })),
@@ -99,7 +114,7 @@ const maybe = <T>(it: fc.Arbitrary<T>, freq = 2) => fc.option(it, { nil: undefin
 const event = fc
   .record({
     name: one('Ordered', 'Ordered', 'Seen', 'Left'),
-    where: maybe(filter, 1),
+    where: maybe(eventFilter, 3),
     window: maybe(window, 4),
   })
   .map(defined)
@@ -158,7 +173,7 @@ const step = fc
             (it): Filter => ({ all: [it, { prop: 'p', op: 'eq', ref: 'a.prop.p' } as Filter] }),
           ),
         ),
-        1,
+        3,
       ),
     }),
     within: maybe(one(...spans), 3),
@@ -167,7 +182,7 @@ const step = fc
   .map(defined)
 const sequence: fc.Arbitrary<Condition> = fc
   .tuple(
-    fc.record({ name: one('Ordered', 'Seen'), where: maybe(prop, 1) }).map(defined),
+    fc.record({ name: one('Ordered', 'Seen'), where: maybe(prop, 3) }).map(defined),
     fc.array(step, { minLength: 1, maxLength: 2 }),
     maybe(window, 3),
     one('did', 'immediate', 'after_deadline'),

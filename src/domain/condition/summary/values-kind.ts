@@ -37,6 +37,14 @@ export const valuesKind = <K extends Key>(spec: ValuesSpec<K>): Kind<Values<K>> 
       if (bucket === null) return values
       return fold.add(values, bucket, { keys: spec.keysOf(seen), cellAt: once })
     },
+    parts: (seen) => {
+      const bucket = bucketOf(window, seen.te)
+      if (bucket === null) return []
+      return spec.keysOf(seen).map((key) => ({
+        name: String(key),
+        summary: fold.add(emptyValues, bucket, { keys: [key], cellAt: once }),
+      }))
+    },
     combine: fold.combine,
     write: (to, values) => writeValues(to, values, form),
     read: (from) => readValues(from, form),
