@@ -1,7 +1,7 @@
 // Audiences and computed traits of every shape, over few events, properties and traits, so that they often
 // hold and often turn over.
 import fc from 'fast-check'
-import type { Audience, Condition, Filter, Measure } from '../oracle/oracle.ts'
+import type { Audience, Condition, Filter, Measure, OfUsers } from '../oracle/language.ts'
 import type { Json } from '../oracle/values.ts'
 
 export const eventNames = ['Ordered', 'Seen', 'Left'] as const
@@ -267,6 +267,18 @@ export const anyCondition = (known: Known, depth = 2): fc.Arbitrary<Condition> =
 
 export type Definition = Required<Audience>
 
+/** The first few are referred to by others, as only audiences of users can be. */
+const maybeOfAccounts = (
+  condition: fc.Arbitrary<Condition>,
+  at: number,
+): fc.Arbitrary<Condition | OfUsers> => {
+  if (at < 3) return condition
+  const ofUsers = fc
+    .record({ quantifier: one('any', 'all', 'none'), where: condition })
+    .map((users): OfUsers => ({ users }))
+  return fc.oneof({ weight: 4, arbitrary: condition }, ofUsers)
+}
+
 /** Computed traits first; an audience may refer to those before it. */
 export const someDefinitions = (
   traits: number,
@@ -279,7 +291,10 @@ export const someDefinitions = (
         .tuple(
           ...Array.from({ length: audiences }, (_, at) =>
             fc.tuple(
-              anyCondition({ traits: measures.map(([it]) => it), audiences: Math.min(at, 3) }),
+              maybeOfAccounts(
+                anyCondition({ traits: measures.map(([it]) => it), audiences: Math.min(at, 3) }),
+                at,
+              ),
               one(...zones),
               one(true, true, false),
             ),

@@ -8,6 +8,7 @@ import type { Pool } from '../../src/postgres/sql.ts'
 import type { Running } from '../../src/running.ts'
 import { findSyncRun, requestSync } from '../../src/sync/request.ts'
 import { startSync } from '../../src/sync/sync.ts'
+import type { Condition } from '../oracle/language.ts'
 import { type Answers, answers, changesBetween } from '../oracle/oracle.ts'
 import { type Call, withoutDuplicates } from '../oracle/people.ts'
 import type { Json } from '../oracle/values.ts'
@@ -201,8 +202,17 @@ const refersTo = (
   })
 
 /** The same in other words. */
-const saidOtherwise = (it: Definition): Definition =>
-  it.kind === 'trait' ? it : { ...it, condition: { all: [{ not: { not: it.condition } }] } }
+const saidOtherwise = (it: Definition): Definition => {
+  if (it.kind === 'trait') return it
+  const otherwise = (said: Condition): Condition => ({ all: [{ not: { not: said } }] })
+  const { condition } = it
+  return 'users' in condition
+    ? {
+        ...it,
+        condition: { users: { ...condition.users, where: otherwise(condition.users.where) } },
+      }
+    : { ...it, condition: otherwise(condition) }
+}
 
 /** The last two audiences get each other's definition, as an edit of both. */
 const swapped = (all: readonly Definition[]): readonly Definition[] => {
@@ -210,7 +220,8 @@ const swapped = (all: readonly Definition[]): readonly Definition[] => {
   const free = [left, right].every(
     (it) => it?.kind === 'audience' && !JSON.stringify(it).includes('"audience":'),
   )
-  if (!free) return all
+  // An audience of users is never turned into one of accounts.
+  if (!free || 'users' in left.condition !== 'users' in right.condition) return all
   return [...all.slice(0, -2), { ...right, key: left.key }, { ...left, key: right.key }]
 }
 
