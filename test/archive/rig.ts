@@ -114,7 +114,8 @@ export const aRig = async (pool: Pool, store?: Store) => {
           return bounds.every(({ end }, partition) => (nexts.get(partition) ?? 0n) >= end)
         })
     },
-    history: (): History => archiveHistory({ log: source, pool, store: kept, codecs }),
+    history: (log: History = source, over: Store = kept): History =>
+      archiveHistory({ log, pool, store: over, codecs }),
     files: async () => {
       const files: string[] = []
       for await (const { path } of kept.list('')) files.push(path)
