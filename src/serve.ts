@@ -2,6 +2,8 @@
 import type { Logger } from 'pino'
 import manifest from '../package.json' with { type: 'json' }
 import { startAdmin } from './admin/admin.ts'
+import { startArchive } from './archive/archive.ts'
+import { archivingOf } from './archiving.ts'
 import { startCollect } from './collect/collect.ts'
 import { addressRulesOf, type Config, type Role, readsSecrets } from './config.ts'
 import type { FirstStart } from './control/first-start.ts'
@@ -14,12 +16,16 @@ import { searchAttempts } from './deliver/attempt-store.ts'
 import { startDeliver } from './deliver/deliver.ts'
 import type { Live } from './domain/configuration.ts'
 import type { Pipeline } from './domain/pipeline.ts'
+import { nobodySuppressed } from './domain/suppression.ts'
+import { unnoted, type Violations } from './domain/tracking-plan.ts'
 import { Fault } from './fault.ts'
 import type { Post } from './http/post.ts'
 import { undiciPost } from './http/undici-post.ts'
 import { keepingOf } from './keeping.ts'
 import { type Metrics, openMetrics } from './metrics.ts'
+import { importsOf } from './open-imports.ts'
 import { openKeyring } from './open-keyring.ts'
+import { openPast, type Past } from './open-archive.ts'
 import { type Log, openLog } from './open-log.ts'
 import { openPipeline } from './pipeline/pipeline.ts'
 import { startViolations } from './pipeline/violations.ts'
@@ -83,6 +89,7 @@ const startParts = async (options: Options, add: Add): Promise<Omit<Millrace, ke
   const shared = {
     ...options,
     ...log,
+    ...openPast({ config, pool: database.pool, ...log }),
     pool: database.pool,
     live,
     clock,
@@ -90,7 +97,8 @@ const startParts = async (options: Options, add: Add): Promise<Omit<Millrace, ke
     pipeline,
     keyring,
   }
-  const deps = { ...shared, isReady, debugger: await tellingDebugger(shared, add) }
+  const violations = noting(shared, add)
+  const deps = { ...shared, isReady, violations, debugger: await tellingDebugger(shared, add) }
   add({ name: 'heartbeat', running: await heartbeat(deps) })
   const adminUrl = await startReaders(deps, add)
   const collectUrl = await startEdge(deps, add)
@@ -104,13 +112,15 @@ const startParts = async (options: Options, add: Add): Promise<Omit<Millrace, ke
 }
 
 type Deps = Options &
-  Log & {
+  Log &
+  Past & {
     readonly pool: Database['pool']
     readonly live: Live
     readonly clock: Clock
     readonly metrics: Metrics
     readonly pipeline: Pipeline
     readonly debugger: Debugger
+    readonly violations: Violations
     readonly keyring: Keyring
     /** Between the start of the last role and the first stop. */
     readonly isReady: () => boolean
@@ -132,7 +142,7 @@ const heartbeat = (deps: Deps) =>
     sql: deps.pool,
     clock: deps.clock,
     version: manifest.version,
-    roles: deps.config.roles,
+    roles: deps.config.roles.filter((role) => role !== 'archive' || deps.store !== null),
     configurationVersion: () => deps.live.now().version,
     onError: (error) => deps.logger.warn({ err: error }, 'heartbeat.missed'),
   })
@@ -149,18 +159,30 @@ const tellingDebugger = async (
   return telling
 }
 
+/** Where calls are judged: as they come, or imported. */
+const noting = (deps: Pick<Deps, 'pool' | 'clock' | 'logger' | 'config'>, add: Add): Violations => {
+  const { roles } = deps.config
+  if (!roles.includes('collect') && !roles.includes('admin')) return unnoted
+  const violations = startViolations(deps)
+  add({ name: 'violations', running: violations })
+  return violations
+}
+
 const startReaders = async (deps: Deps, add: Add): Promise<string | null> => {
   const { config } = deps
   const has = (role: Role) => config.roles.includes(role)
   const post =
     has('admin') || has('deliver') ? undiciPost({ addresses: addressRulesOf(config) }) : null
   if (post) add(closing('post', post.close))
+  const imports = importsOf({ suppressions: nobodySuppressed, ...deps })
   const admin = has('admin')
-    ? await startAdmin({ ...adminDeps(deps), ...(post ? { post } : {}) }).catch(
+    ? await startAdmin({ ...adminDeps(deps), imports, ...(post ? { post } : {}) }).catch(
         portTaken('MILLRACE_ADMIN_PORT', config.adminPort),
       )
     : null
   if (admin) add({ name: 'admin', running: admin })
+  // Before it: a chunk that waits for its turn waits no longer.
+  add(closing('imports', async () => imports.close()))
   if (has('deliver') && post) {
     add({
       name: 'deliver',
@@ -176,6 +198,8 @@ const startReaders = async (deps: Deps, add: Add): Promise<string | null> => {
   }
   if (has('project')) add({ name: 'project', running: startProject(deps) })
   if (has('sync')) add({ name: 'sync', running: startSync(deps) })
+  if (has('archive') && deps.store !== null)
+    add({ name: 'archive', running: startArchive(archiveDeps(deps, deps.store)) })
   return admin?.url ?? null
 }
 
@@ -197,8 +221,16 @@ const alertsOf = (deps: Deps, { post, add }: AlertDeps): { readonly alerts?: Ale
   return { alerts }
 }
 
+const archiveDeps = (deps: Deps, store: NonNullable<Deps['store']>) => ({
+  ...deps,
+  ...archivingOf(deps.config),
+  store,
+  meter: deps.metrics.archive,
+})
+
 const adminDeps = (deps: Deps) => ({
   ...deps,
+  source: { ...deps.source, ...deps.history },
   host: deps.config.host,
   port: deps.config.adminPort,
   addresses: addressRulesOf(deps.config),
@@ -214,8 +246,6 @@ const drainMsMax = 8_000
 const startEdge = async (deps: Deps, add: Add): Promise<string | null> => {
   const { config } = deps
   if (!config.roles.includes('collect')) return null
-  const violations = startViolations(deps)
-  add({ name: 'violations', running: violations })
   const collectors = await openCollectors({
     sql: deps.pool,
     clock: deps.clock,
@@ -230,7 +260,6 @@ const startEdge = async (deps: Deps, add: Add): Promise<string | null> => {
     limits: { drainMsMax },
     region: config.region,
     count: deps.metrics.count,
-    violations,
     trustedProxies: config.trustedProxies,
     publicUrl: config.publicUrl,
     always200: config.always200,

@@ -1,22 +1,12 @@
-// Takes parked rows that are due back into the lanes, by share; their bodies come from the row or the log.
-import type { Message, Outbound } from '../domain/message.ts'
-import { isLastTry } from '../domain/retry.ts'
-import { placeOf } from '../log/log.ts'
+// Takes parked rows that are due, by share, in partitions that are ours; arrive.ts puts them into the lanes.
 import type { Connection } from '../postgres/sql.ts'
-import { type ChainKey, type ClaimedRow, claimDue, type Place } from './chain-store.ts'
-import { dropIdle, findChain } from './chains.ts'
+import { type ClaimedRow, claimDue, type Place } from './chain-store.ts'
 import { type Cancelled, cancelParked, nothingCancelled } from './dead-store.ts'
-import { hashOf, isBehind, putWork } from './desk.ts'
-import { bufferOf, renderAgain } from './fan-out.ts'
-import { hold } from './hold.ts'
+import { isBehind } from './desk.ts'
 import { releaseHeld } from './hold-store.ts'
-import { enter, pump, unpark } from './lanes.ts'
-import { placeAgain } from './order.ts'
-import { putBack } from './park.ts'
+import { isServed, withdrawnStretches } from './replays.ts'
 import { roomOf } from './rooms.ts'
-import { startRound } from './round.ts'
-import { type Chain, count, type Delivery, type Lane, type Partition, type Stage } from './stage.ts'
-import { gateOf } from './urls.ts'
+import { count, type Lane, type Partition, type Stage } from './stage.ts'
 
 export type Claimed = ClaimedRow & { readonly leaseUntil: number }
 
@@ -40,11 +30,11 @@ export const claim = async (
     stage.desk.more = true
     return []
   }
-  const chosen = chooseLanes(stage, at)
+  const chosen = chooseLanes(stage, { at, partitions })
   if (chosen.length === 0) return []
   await releaseSome(tx, stage, { chosen, at, partitions })
   const lanes = chosen.filter(({ room }) => room > 0)
-  const places = placesOf(partitions, lanes)
+  const places = placesOf(stage, partitions, lanes)
   const until = new Date(at.getTime() + stage.limits.leaseMs)
   const rows = await claimDue(tx, { lanes, places, owner: stage.owner, at, until })
   noteMore(stage, lanes, rows)
@@ -60,14 +50,21 @@ type Part = {
   readonly held: number
 }
 
-const isOn = ({ deps }: Stage, { destinationId }: Lane): boolean =>
-  deps.live.now().destinations.get(destinationId)?.enabled === true
+/** Whether anything of it may be sent: a replay goes to one that is switched off, too. */
+const isAsked = (stage: Stage, { destinationId, parked }: Lane, of: readonly Partition[]) => {
+  if (parked === 0) return false
+  const destination = stage.deps.live.now().destinations.get(destinationId)
+  return (
+    destination?.enabled === true ||
+    of.some((each) => each.parked.has(destinationId) && isServed(destination, each))
+  )
+}
 
 /** Lanes with room for parked rows, without those that are given up, from where the last claim ended, each with its share of this one. */
-const chooseLanes = (stage: Stage, at: Date): readonly Part[] => {
+const chooseLanes = (stage: Stage, { at, partitions }: Claiming): readonly Part[] => {
   const { claimMax, claimShareMin } = stage.limits
   const inTurn = Math.floor(claimMax / claimShareMin)
-  const lanes = [...stage.lanes.values()].filter((lane) => lane.parked > 0 && isOn(stage, lane))
+  const lanes = [...stage.lanes.values()].filter((lane) => isAsked(stage, lane, partitions))
   const start = lanes.length > inTurn ? stage.desk.claimTurn % lanes.length : 0
   const chosen: Part[] = []
   let asked = 0
@@ -117,7 +114,12 @@ const noteMore = (stage: Stage, parts: readonly Part[], rows: readonly ClaimedRo
 }
 
 /** Where the chosen lanes have rows. The longest due of a lane are found, however its rows are spread. */
-const placesOf = (held: readonly Partition[], lanes: readonly Part[]): readonly Place[] => {
+const placesOf = (
+  { deps }: Stage,
+  held: readonly Partition[],
+  lanes: readonly Part[],
+): readonly Place[] => {
+  const { destinations } = deps.live.now()
   const rooms = new Map(lanes.map(({ destinationId, room }) => [destinationId, room]))
   const places: Place[] = []
   for (const each of held) {
@@ -126,7 +128,8 @@ const placesOf = (held: readonly Partition[], lanes: readonly Part[]): readonly 
     const few = parked.size < rooms.size ? parked.keys() : rooms.keys()
     for (const destinationId of few) {
       const look = Math.min(rooms.get(destinationId) ?? 0, parked.get(destinationId) ?? 0)
-      if (look > 0) places.push({ topic, partition, destinationId, look, until })
+      if (look > 0 && isServed(destinations.get(destinationId), each))
+        places.push({ topic, partition, destinationId, look, until })
     }
   }
   return places
@@ -139,160 +142,27 @@ const placesOf = (held: readonly Partition[], lanes: readonly Part[]): readonly 
 const firstTriesUntil = ({ tracker, paused }: Partition): number =>
   paused === 'quota' ? Number.MAX_SAFE_INTEGER : tracker.seen()
 
-/** Gives up what is parked for destinations that no longer exist or are switched off. */
+/** Gives up what is parked for destinations that are gone or switched off, and for cancelled replays. */
 export const cancelGone = async (
   tx: Connection,
   stage: Stage,
   { at, partitions }: Claiming,
 ): Promise<Cancelled> => {
-  const gone = [...stage.lanes.values()].filter((lane) => lane.parked > 0 && !isOn(stage, lane))
-  if (gone.length === 0) return nothingCancelled
-  const destinationIds = gone.map(({ destinationId }) => destinationId)
-  return cancelParked(tx, { destinationIds, partitions, at, limit: stage.limits.claimMax })
+  const { destinations } = stage.deps.live.now()
+  const gone = [...stage.lanes.values()].filter(
+    (lane) => lane.parked > 0 && !destinations.get(lane.destinationId)?.enabled,
+  )
+  const stretches = [
+    ...gone.flatMap(({ destinationId }) =>
+      partitions
+        .filter((partition) => !isServed(destinations.get(destinationId), partition))
+        .map(({ topic, partition }) => ({
+          ...{ topic, partition, destinationId },
+          below: Number.MAX_SAFE_INTEGER,
+        })),
+    ),
+    ...withdrawnStretches(stage, partitions),
+  ]
+  if (stretches.length === 0) return nothingCancelled
+  return cancelParked(tx, { stretches, at, limit: stage.limits.claimMax })
 }
-
-/** After the claim's commit: each row takes its place in its chain, unless an earlier one was parked since. */
-export const arrive = (stage: Stage, rows: readonly Claimed[]): void => {
-  for (const lane of stage.desk.emptied.splice(0)) lane.mayHold = false
-  const bodiless: Arrival[] = []
-  for (const row of rows) {
-    const partition = stage.partitions.get(placeOf(row))
-    if (!partition || partition.lost) continue
-    const { attempts, firstTryAt } = row
-    const at = { ...chainAt(row), offset: Number(row.offset), attempts, firstTryAt }
-    const chain = placeAgain(stage, partition, at)
-    chain.lane.claimed += 1
-    const arrival = { row, chain, parks: chain.parks }
-    if (row.body === null) bodiless.push(arrival)
-    else take(stage, arrival, row.body)
-  }
-  pump(stage, (delivery) => startRound(stage, delivery))
-  if (bodiless.length > 0) fetchBodies(stage, bodiless).catch(stage.fail)
-}
-
-/** Also behind the one that finds out: when that fails, nothing would ever take the others out of the lane. */
-const isShut = (stage: Stage, lane: Lane): boolean => {
-  const gate = gateOf(stage, lane, stage.deps.clock().getTime())
-  return gate === 'shut' || (gate === 'probe' && lane.waiting > 0)
-}
-
-type Arrival = { readonly row: Claimed; readonly chain: Chain; readonly parks: number }
-
-const take = (stage: Stage, { row, chain, parks }: Arrival, body: Buffer): void => {
-  const delivery: Delivery = {
-    chain,
-    open: null,
-    row: {
-      id: row.id,
-      attempts: row.attempts,
-      firstTryAt: row.firstTryAt?.getTime() ?? null,
-      finalUrls: row.finalUrls,
-      leaseUntil: row.leaseUntil,
-      isKept: row.body !== null,
-      parkedAt: row.parkedAt.getTime(),
-      isLast: isLastTry((row.firstTryAt ?? row.parkedAt).getTime(), stage.deps.clock().getTime()),
-      recoveryId: row.recoveryId,
-    },
-    offset: Number(row.offset),
-    messageId: row.messageId,
-    type: row.type,
-    body,
-    receivedAt: row.parkedAt.getTime(),
-  }
-  if (chain.partition.lost) {
-    chain.lane.claimed -= 1
-    return
-  }
-  if (chain.parking > 0 || chain.parks !== parks || stage.stopping) putBack(stage, delivery)
-  else if (!delivery.row?.isLast && isShut(stage, chain.lane)) {
-    chain.lane.claimed -= 1
-    hold(stage, delivery)
-  } else enter(stage, delivery)
-  if (chain.stray) dropIdle(chain)
-}
-
-/** Rows parked by their coordinates alone are read from the log again, neighbours together. */
-const fetchBodies = async (stage: Stage, arrivals: readonly Arrival[]): Promise<void> => {
-  const byPartition = Map.groupBy(arrivals, ({ chain }) => chain.partition)
-  for (const [partition, all] of byPartition)
-    for (const near of groupNear(all)) await fetchNear(stage, partition, near)
-  pump(stage, (delivery) => startRound(stage, delivery))
-}
-
-const nearMax = 200n
-
-const groupNear = (arrivals: readonly Arrival[]): readonly (readonly Arrival[])[] => {
-  const groups: Arrival[][] = []
-  for (const arrival of arrivals) {
-    const group = groups.at(-1)
-    const first = group?.[0]
-    if (group && first && arrival.row.offset - first.row.offset < nearMax) group.push(arrival)
-    else groups.push([arrival])
-  }
-  return groups
-}
-
-const fetchNear = async (
-  stage: Stage,
-  partition: Partition,
-  arrivals: readonly Arrival[],
-): Promise<void> => {
-  const { source, codecs } = stage.deps
-  const wanted = new Map<bigint, Arrival[]>()
-  for (const arrival of arrivals)
-    wanted.set(arrival.row.offset, [...(wanted.get(arrival.row.offset) ?? []), arrival])
-  const offsets = [...wanted.keys()]
-  const from = offsets[0] as bigint
-  const until = (offsets.at(-1) as bigint) + 1n
-  const at = { topic: partition.topic, partition: partition.partition }
-  for await (const batch of source.read({ ...at, from, until })) {
-    const entries = batch.entries.filter(({ offset }) => wanted.has(offset))
-    const values = entries.map(({ value }) => value)
-    const records: readonly (Message | Outbound)[] =
-      partition.topic === 'outbound'
-        ? await codecs.outbound.decode(values)
-        : await codecs.call.decode(values)
-    entries.forEach(({ offset }, index) => {
-      for (const arrival of wanted.get(offset) ?? []) {
-        const body = bodyOf(stage, records[index] as Message | Outbound, arrival)
-        if (body === null) buryUntried(stage, arrival, 'internal')
-        else take(stage, arrival, body)
-      }
-      wanted.delete(offset)
-    })
-  }
-  // The topic's retention is the age limit of what was parked by coordinates.
-  for (const arrival of [...wanted.values()].flat()) buryUntried(stage, arrival, 'log_expired')
-}
-
-const bodyOf = (stage: Stage, record: Message | Outbound, { chain }: Arrival): Buffer | null => {
-  if ('destinationId' in record) return bufferOf(record.body)
-  return renderAgain(record, stage.deps.live.now().destinations.get(chain.lane.destinationId))
-}
-
-const buryUntried = (
-  stage: Stage,
-  { row, chain }: Arrival,
-  reason: 'log_expired' | 'internal',
-): void => {
-  chain.lane.claimed -= 1
-  const { id, attempts, firstTryAt } = row
-  const burial = { id, reason, status: null, attempts, firstTryAt }
-  putWork(stage, {
-    task: { type: 'bury', burial, chain },
-    partition: chain.partition,
-    settled: (kept) => {
-      if (kept) unpark(stage, chain)
-    },
-  })
-}
-
-/** Rows given up in bulk are gone from Postgres too. */
-export const unparkCancelled = (stage: Stage, keys: readonly ChainKey[]): void => {
-  for (const key of keys) {
-    const partition = stage.partitions.get(placeOf(key))
-    if (partition) unpark(stage, findChain(stage, partition, chainAt(key)))
-  }
-}
-
-const chainAt = (key: ChainKey) => ({ destinationId: key.destinationId, hash: hashOf(key.chain) })

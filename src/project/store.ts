@@ -118,6 +118,27 @@ const recordMerges = async (tx: Sql, merges: Folded['merges']): Promise<void> =>
   )
 }
 
+/** What a rebuild follows. After the users are locked: who decides of the same identity comes later. */
+export const recordDecisions = async (
+  tx: Sql,
+  { decisions }: Pick<Folded, 'decisions'>,
+): Promise<void> => {
+  if (decisions.length === 0) return
+  await tx.query(
+    `insert into identity_order (topic, partition, log_offset, previous)
+     select topic, partition, log_offset, previous
+       from unnest($1::text[], $2::int[], $3::bigint[], $4::smallint[])
+         with ordinality as d(topic, partition, log_offset, previous, at)
+      order by at`,
+    [
+      textList(decisions.map(({ topic }) => topic)),
+      numberList(decisions.map(({ partition }) => partition)),
+      decisions.map(({ offset }) => offset),
+      decisions.map(({ previous }) => previous && identityKinds[previous]),
+    ],
+  )
+}
+
 const keysInBlock = 1_000
 
 /** Keys of new users, from blocks that this process alone has; unused ones are never used. */

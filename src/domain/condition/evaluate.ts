@@ -113,11 +113,18 @@ const bindRef = (comparison: Comparison, find: LeafFinder): RefLeaf | undefined 
 }
 
 export const leafValue = (leaf: BoundLeaf, facts: Facts, at: number): Json | undefined =>
-  leaf.kind.valueAt(facts.summary(leaf) ?? leaf.kind.empty, at)
+  leaf.kind.valueAt(summaryNow(leaf, facts) ?? leaf.kind.empty, at)
+
+/** What counts as the user's traits are. */
+const summaryNow = (leaf: BoundLeaf, facts: Facts): Summary | undefined => {
+  const summary = facts.summary(leaf)
+  if (summary === undefined || leaf.kind.narrow === undefined) return summary
+  return leaf.kind.narrow(summary, facts.traits())
+}
 
 /** The first instant after `at` at which time alone may change the value. */
 export const leafTurns = (leaf: BoundLeaf, facts: Facts, at: number): number => {
-  const summary = facts.summary(leaf)
+  const summary = summaryNow(leaf, facts)
   return summary === undefined ? Number.POSITIVE_INFINITY : leaf.kind.nextChange(summary, at)
 }
 
@@ -204,7 +211,7 @@ const countTurns = (
   const { window } = events
   const summary = facts.summary(leaf) as CountSummary | undefined
   if (window === null || summary === undefined) return Number.POSITIVE_INFINITY
-  if (window.type === 'ago')
+  if (window.type === 'ago' || leaf.kind.narrow !== undefined)
     return turnOf({ type: 'count', leaf, events, threshold }, [leaf], { facts, at })
   const bucket = turningBucket(summary, tailOf(window, at), threshold)
   return bucket === null ? Number.POSITIVE_INFINITY : expiryOf(window, bucket)
@@ -260,8 +267,12 @@ export const leafIdsOf = (condition: BoundCondition): readonly number[] => {
   }
 }
 
-const refersToTrait = (comparison: Comparison): boolean =>
-  'ref' in comparison && comparison.ref.type === 'trait'
+const refersToTrait = (comparison: Comparison, refLeaf: RefLeaf): boolean =>
+  'ref' in comparison &&
+  (comparison.ref.type === 'trait' || (refLeaf !== null && asksTraits(refLeaf)))
+
+/** Whether another trait can change what is made of the events. */
+export const asksTraits = ({ kind }: BoundLeaf): boolean => kind.narrow !== undefined
 
 export const readsTraits = (condition: BoundCondition): boolean => {
   switch (condition.type) {
@@ -272,11 +283,13 @@ export const readsTraits = (condition: BoundCondition): boolean => {
       return readsTraits(condition.of)
     case 'trait':
       return true
-    case 'measure':
-      return refersToTrait(condition.comparison)
-    case 'identified':
     case 'count':
+      return asksTraits(condition.leaf)
+    case 'measure':
+      return asksTraits(condition.leaf) || refersToTrait(condition.comparison, condition.refLeaf)
     case 'compare':
+      return asksTraits(condition.left) || asksTraits(condition.right)
+    case 'identified':
     case 'sequence':
       return false
   }
