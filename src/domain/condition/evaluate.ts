@@ -163,35 +163,42 @@ const seenOf = (leaf: RefLeaf, facts: Facts, at: number): Seen => ({
  * The first instant after `at` at which a comparison turns over without any event, `Infinity` for never.
  * It lies on the window's grid, which is the rounding: a later instant would be wrong at a sync between.
  */
-export const nextChange = (condition: BoundCondition, facts: Facts, at: number): number => {
+export const nextChange = (condition: BoundCondition, facts: Facts, at: number): number =>
+  changeWithin(condition, facts, { at, until: Number.POSITIVE_INFINITY })
+
+/** Instants from `until` on are nobody's concern: any of them stands for all. */
+type Span = { readonly at: number; readonly until: number }
+
+/** As `nextChange` where that is before `until`; otherwise some instant that is not. */
+export const changeWithin = (condition: BoundCondition, facts: Facts, span: Span): number => {
   switch (condition.type) {
     case 'all':
     case 'any': {
       let first = Number.POSITIVE_INFINITY
-      for (const child of condition.of) first = Math.min(first, nextChange(child, facts, at))
+      for (const child of condition.of) first = Math.min(first, changeWithin(child, facts, span))
       return first
     }
     case 'not':
-      return nextChange(condition.of, facts, at)
+      return changeWithin(condition.of, facts, span)
     case 'identified':
       return Number.POSITIVE_INFINITY
     case 'trait':
       return Math.min(
-        turnsAfter(condition.test, facts.traits(), at),
+        turnsAfter(condition.test, facts.traits(), span.at),
         condition.refLeaf === null
           ? Number.POSITIVE_INFINITY
-          : turnOf(condition, [condition.refLeaf], { facts, at }),
+          : turnOf(condition, [condition.refLeaf], { facts, span }),
       )
     case 'count':
-      return countTurns(condition, facts, at)
+      return countTurns(condition, facts, span)
     case 'measure': {
       const { leaf, refLeaf } = condition
-      return turnOf(condition, refLeaf === null ? [leaf] : [leaf, refLeaf], { facts, at })
+      return turnOf(condition, refLeaf === null ? [leaf] : [leaf, refLeaf], { facts, span })
     }
     case 'compare':
-      return turnOf(condition, [condition.left, condition.right], { facts, at })
+      return turnOf(condition, [condition.left, condition.right], { facts, span })
     case 'sequence':
-      return turnOf(condition, [condition.leaf], { facts, at })
+      return turnOf(condition, [condition.leaf], { facts, span })
   }
 }
 
@@ -199,14 +206,14 @@ export const nextChange = (condition: BoundCondition, facts: Facts, at: number):
 const countTurns = (
   { leaf, events, threshold }: Extract<BoundCondition, { type: 'count' }>,
   facts: Facts,
-  at: number,
+  span: Span,
 ): number => {
   const { window } = events
   const summary = facts.summary(leaf) as CountSummary | undefined
   if (window === null || summary === undefined) return Number.POSITIVE_INFINITY
   if (window.type === 'ago')
-    return turnOf({ type: 'count', leaf, events, threshold }, [leaf], { facts, at })
-  const bucket = turningBucket(summary, tailOf(window, at), threshold)
+    return turnOf({ type: 'count', leaf, events, threshold }, [leaf], { facts, span })
+  const bucket = turningBucket(summary, tailOf(window, span.at), threshold)
   return bucket === null ? Number.POSITIVE_INFINITY : expiryOf(window, bucket)
 }
 
@@ -217,16 +224,17 @@ const turnsTriedMax = 64
 const turnOf = (
   condition: BoundCondition,
   leaves: readonly BoundLeaf[],
-  { facts, at }: { readonly facts: Facts; readonly at: number },
+  { facts, span: { at, until } }: { readonly facts: Facts; readonly span: Span },
 ): number => {
-  const now = holds(condition, facts, at)
+  let now: boolean | null = null
   let turn = at
   for (let tried = 0; tried < turnsTriedMax; tried++) {
-    turn = Math.min(
-      ...leaves.map((leaf) => leafTurns(leaf, facts, turn)),
-      dateTurns(condition, facts, turn),
-    )
-    if (turn === Number.POSITIVE_INFINITY || holds(condition, facts, turn) !== now) return turn
+    let next = dateTurns(condition, facts, turn)
+    for (const leaf of leaves) next = Math.min(next, leafTurns(leaf, facts, turn))
+    turn = next
+    if (turn >= until || turn === Number.POSITIVE_INFINITY) return turn
+    now ??= holds(condition, facts, at)
+    if (holds(condition, facts, turn) !== now) return turn
   }
   return turn
 }
