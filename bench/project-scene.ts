@@ -2,8 +2,9 @@
 import type { Audience, Configuration, Live } from '../src/domain/configuration.ts'
 import { digestOf, type JsonObject, logKey, type Message } from '../src/domain/message.ts'
 import type { Codec, Entry } from '../src/log/log.ts'
+import { partitionsOf } from '../src/log/partitions.ts'
 
-export const partitions = { calls: 12, 'calls.import': 12, outbound: 12 }
+export const partitions = partitionsOf(12)
 
 export const liveOf = (all: readonly Audience[]): Live => {
   const configuration = configurationOf(all, 1n)

@@ -1,13 +1,14 @@
 // Everything an operator can set, read from the environment once; all problems are reported at once.
 import { type Static, type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
+import { archiveProblems, archiveSettings } from './archiving.ts'
 import { regions } from './domain/configuration.ts'
 import { readNetwork } from './domain/ip.ts'
 import { Fault } from './fault.ts'
 import { keepingSettings } from './keeping.ts'
 import { integer, number, orNull, type Setting, setting } from './setting.ts'
 
-export const roles = ['collect', 'project', 'sync', 'deliver', 'admin'] as const
+export const roles = ['collect', 'project', 'sync', 'deliver', 'archive', 'admin'] as const
 export type Role = (typeof roles)[number]
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -150,6 +151,7 @@ export const configSchema = Type.Object({
       secret: 'whole',
     },
   ),
+  ...archiveSettings,
   ...keepingSettings,
   /** Signed events about what operators should look at. */
   operatorWebhookUrl: setting(orNull(Type.String({ pattern: '^https?://[^\\s@]+$' })), {
@@ -196,6 +198,7 @@ export const parseConfig = (env: Environment): Config => {
   }
   problems.push(
     ...networkProblems(values as Config),
+    ...archiveProblems(values as Config, isSet(env['MILLRACE_ROLES'])),
     ...verificationProblems(env),
     ...unknownVariables(env),
   )
@@ -203,6 +206,8 @@ export const parseConfig = (env: Environment): Config => {
     throw new Fault('config_invalid', `the configuration is refused:\n  ${problems.join('\n  ')}`)
   return values as Config
 }
+
+const isSet = (text: string | undefined): boolean => (text ?? '').trim() !== ''
 
 /** Beyond what a pattern can say. */
 const networkProblems = ({ trustedProxies, allowedNetworks }: Config): readonly string[] =>

@@ -2,6 +2,8 @@
 
 /** Every fault code; `docs/errors.md` documents each one and a test compares the two lists. */
 export const faultCodes = [
+  'archive_damaged',
+  'archive_unavailable',
   'config_invalid',
   'database_unreachable',
   'embedded_postgres_failed',

@@ -1,5 +1,7 @@
 // The process's metrics in Prometheus form; stages hand in counts and know nothing of it.
-import { Counter, collectDefaultMetrics, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
+import { type ArchiveMeter, openArchiveMeter } from './archive/meter.ts'
+import { addArchiveMetrics } from './archive-metrics.ts'
 import type { Count, CountName } from './collect/count.ts'
 import { type Meter, openMeter } from './deliver/meter.ts'
 import { addDeliveryMetrics } from './delivery-metrics.ts'
@@ -14,6 +16,10 @@ export type Metrics = {
   readonly countCalls: (counted: Counted, amount: number) => void
   /** What the deliver stage counts. */
   readonly meter: Meter
+  /** What the archive stage counts. */
+  readonly archive: ArchiveMeter
+  /** Told of each deletion request that ended, with the seconds since it was made. */
+  readonly deletionEnded: (state: 'finished' | 'failed', seconds: number) => void
   /** Called before every answer, to hand in what was held back. */
   beforeText(handIn: () => void): void
 }
@@ -44,6 +50,8 @@ export const openMetrics = (): Metrics => {
   const countCalls = callCounter(registry)
   const meter = openMeter()
   addDeliveryMetrics(registry, meter)
+  const archive = openArchiveMeter()
+  addArchiveMetrics(registry, archive)
   const handIns: (() => void)[] = []
   return {
     contentType: registry.contentType,
@@ -53,12 +61,25 @@ export const openMetrics = (): Metrics => {
     },
     countCalls,
     meter,
+    deletionEnded: deletionMetrics(registry),
+    archive,
     beforeText: (handIn) => void handIns.push(handIn),
     count: (name, labels, amount) => {
       const named = Object.entries(labels).map(([label, value]) => [labelName(label), value])
       counters.get(name)?.inc(Object.fromEntries(named), amount)
     },
   }
+}
+
+const deletionMetrics = (registry: Registry): Metrics['deletionEnded'] => {
+  const seconds = new Histogram({
+    name: 'millrace_deletion_seconds',
+    help: 'From the request of a deletion to its end, by state',
+    labelNames: ['state'],
+    buckets: [15, 20, 30, 60, 120, 300, 900, 3_600, 14_400, 86_400],
+    registers: [registry],
+  })
+  return (state, taken) => seconds.observe({ state }, taken)
 }
 
 /** Labels sets beyond it share the source `other`: nobody's configuration may drown the metrics. */

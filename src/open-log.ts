@@ -37,10 +37,14 @@ export const openLog = async (deps: Deps): Promise<Log> => {
 }
 
 const onPostgres = (deps: Deps): Omit<Log, 'codecs'> => {
-  const { partitions, retentionDays } = deps.config
+  const { partitions, retentionDays, archive, archiveTopics } = deps.config
   const source = postgresSource({ ...deps, partitions })
   const appender = postgresAppender({ ...deps, partitions })
-  const maintenance = maintainPostgresLog({ ...deps, retentionDays })
+  const maintenance = maintainPostgresLog({
+    ...deps,
+    retentionDays,
+    archived: archive === null ? [] : archiveTopics,
+  })
   const close = async () => {
     await maintenance.stop()
     await appender.close()

@@ -2,6 +2,8 @@
 import type { Logger } from 'pino'
 import manifest from '../package.json' with { type: 'json' }
 import { startAdmin } from './admin/admin.ts'
+import { startArchive } from './archive/archive.ts'
+import { archivingOf } from './archiving.ts'
 import { startCollect } from './collect/collect.ts'
 import { addressRulesOf, type Config, type Role, readsSecrets } from './config.ts'
 import type { FirstStart } from './control/first-start.ts'
@@ -20,6 +22,7 @@ import { undiciPost } from './http/undici-post.ts'
 import { keepingOf } from './keeping.ts'
 import { type Metrics, openMetrics } from './metrics.ts'
 import { openKeyring } from './open-keyring.ts'
+import { openPast, type Past } from './open-archive.ts'
 import { type Log, openLog } from './open-log.ts'
 import { openPipeline } from './pipeline/pipeline.ts'
 import { startViolations } from './pipeline/violations.ts'
@@ -83,6 +86,7 @@ const startParts = async (options: Options, add: Add): Promise<Omit<Millrace, ke
   const shared = {
     ...options,
     ...log,
+    ...openPast({ config, pool: database.pool, ...log }),
     pool: database.pool,
     live,
     clock,
@@ -104,7 +108,8 @@ const startParts = async (options: Options, add: Add): Promise<Omit<Millrace, ke
 }
 
 type Deps = Options &
-  Log & {
+  Log &
+  Past & {
     readonly pool: Database['pool']
     readonly live: Live
     readonly clock: Clock
@@ -132,7 +137,7 @@ const heartbeat = (deps: Deps) =>
     sql: deps.pool,
     clock: deps.clock,
     version: manifest.version,
-    roles: deps.config.roles,
+    roles: deps.config.roles.filter((role) => role !== 'archive' || deps.store !== null),
     configurationVersion: () => deps.live.now().version,
     onError: (error) => deps.logger.warn({ err: error }, 'heartbeat.missed'),
   })
@@ -176,6 +181,8 @@ const startReaders = async (deps: Deps, add: Add): Promise<string | null> => {
   }
   if (has('project')) add({ name: 'project', running: startProject(deps) })
   if (has('sync')) add({ name: 'sync', running: startSync(deps) })
+  if (has('archive') && deps.store !== null)
+    add({ name: 'archive', running: startArchive(archiveDeps(deps, deps.store)) })
   return admin?.url ?? null
 }
 
@@ -197,8 +204,16 @@ const alertsOf = (deps: Deps, { post, add }: AlertDeps): { readonly alerts?: Ale
   return { alerts }
 }
 
+const archiveDeps = (deps: Deps, store: NonNullable<Deps['store']>) => ({
+  ...deps,
+  ...archivingOf(deps.config),
+  store,
+  meter: deps.metrics.archive,
+})
+
 const adminDeps = (deps: Deps) => ({
   ...deps,
+  source: { ...deps.source, ...deps.history },
   host: deps.config.host,
   port: deps.config.adminPort,
   addresses: addressRulesOf(deps.config),

@@ -25,7 +25,7 @@ test('with no variable set it is the embedded default with every role', () => {
     databaseUrl: null,
     kafkaBrokers: null,
     partitions: 12,
-    roles: ['collect', 'project', 'sync', 'deliver', 'admin'],
+    roles: ['collect', 'project', 'sync', 'deliver', 'archive', 'admin'],
     adminToken: null,
     region: 'oregon',
   })
@@ -152,4 +152,25 @@ test('nothing starts where the environment switches the verification of certific
     expect.stringMatching(/NODE_TLS_REJECT_UNAUTHORIZED must not be 0.*NODE_EXTRA_CA_CERTS/),
   ])
   expect(problemsOf({ NODE_TLS_REJECT_UNAUTHORIZED: '1' })).toEqual([])
+})
+
+test('an archive is a folder or a bucket, and a bucket needs credentials', () => {
+  expect(problemsOf({ MILLRACE_ARCHIVE: './archive', MILLRACE_ARCHIVE_DAYS: '0' })).toEqual([])
+  expect(problemsOf({ MILLRACE_ARCHIVE: 'gs://events' })).toHaveLength(1)
+  expect(problemsOf({ MILLRACE_ARCHIVE: 's3://events' })).toHaveLength(1)
+  const credentials = {
+    MILLRACE_ARCHIVE_ACCESS_KEY_ID: 'id',
+    MILLRACE_ARCHIVE_SECRET_ACCESS_KEY: 'secret',
+  }
+  expect(problemsOf({ MILLRACE_ARCHIVE: 's3://events', ...credentials })).toEqual([])
+  const shown = JSON.stringify(
+    describeConfig(parseConfig({ MILLRACE_ARCHIVE: 's3://events', ...credentials })),
+  )
+  expect(shown).not.toContain('"secret"')
+})
+
+test('a process that is to archive alone must be told where', () => {
+  expect(problemsOf({ MILLRACE_ROLES: 'archive' })).toHaveLength(1)
+  expect(problemsOf({ MILLRACE_ROLES: 'archive', MILLRACE_ARCHIVE: 'a' })).toEqual([])
+  expect(problemsOf({})).toEqual([])
 })

@@ -1,11 +1,6 @@
 // Evaluating a user's audiences at an instant: which memberships flip, and when to look again.
-import {
-  changeWithin,
-  type Facts,
-  holds,
-  leafTurns,
-  leafValue,
-} from '../domain/condition/evaluate.ts'
+import { type Facts, holds, leafTurns, leafValue } from '../domain/condition/evaluate.ts'
+import { changeWithin } from '../domain/condition/turn.ts'
 import type { PlannedAudience } from './plan.ts'
 import { factsOf, type UserState } from './state.ts'
 

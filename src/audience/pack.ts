@@ -5,7 +5,10 @@ import type { UserState } from './state.ts'
 import { eachSummary } from './unpack.ts'
 import { fromFirstFormat } from './upgrade.ts'
 
-const format = 2
+const format = 3
+/** Knew nothing of the sources that had seen the user. */
+const withoutSources = 2
+const unknownSources: readonly number[] = [0]
 
 type Known = { leaf(id: number): boolean; audience(id: number): boolean }
 
@@ -25,6 +28,7 @@ export const repack = (user: UserState, known: Known): void => {
   writer.varint(format)
   writer.varint(user.merges)
   writer.varint(user.identities)
+  packAscending(writer, user.sources)
   packAscending(
     writer,
     user.members.every(known.audience) ? user.members : user.members.filter(known.audience),
@@ -134,15 +138,13 @@ export const unpackUser = ({ st, ...row }: PackedUser): UserState =>
 export const unpackText = (row: Omit<PackedUser, 'st'>, stored: string): UserState => {
   const packed = stored.charCodeAt(0) === 1 ? fromFirstFormat(stored) : stored
   reader.open(packed, 0)
-  if (reader.varint() !== format) throw new RangeError('a packed user has an unknown format')
+  const stamp = reader.varint()
+  if (stamp !== format && stamp !== withoutSources)
+    throw new RangeError('a packed user has an unknown format')
   const merges = reader.varint()
   const identities = reader.varint()
-  const members: number[] = []
-  let last = 0
-  for (let left = reader.varint(); left > 0; left--) {
-    last += reader.varint()
-    members.push(last)
-  }
+  const sources = stamp === withoutSources ? unknownSources : readAscending()
+  const members = readAscending()
   const computed = new Map<number, string>()
   for (let left = reader.varint(); left > 0; left--) computed.set(reader.varint(), reader.text())
   const summariesAt = reader.at()
@@ -154,6 +156,7 @@ export const unpackText = (row: Omit<PackedUser, 'st'>, stored: string): UserSta
     userId: row.userId,
     merges,
     identities,
+    sources,
     members,
     computed,
     packed,
@@ -164,4 +167,14 @@ export const unpackText = (row: Omit<PackedUser, 'st'>, stored: string): UserSta
     values: null,
     due: row.due,
   }
+}
+
+const readAscending = (): readonly number[] => {
+  const ids: number[] = []
+  let last = 0
+  for (let left = reader.varint(); left > 0; left--) {
+    last += reader.varint()
+    ids.push(last)
+  }
+  return ids
 }

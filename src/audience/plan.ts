@@ -1,5 +1,6 @@
 // The plan: which leaves are folded for which events, and which audiences are evaluated from them.
 import {
+  asksTraits,
   type BoundCondition,
   type BoundLeaf,
   bind,
@@ -214,8 +215,8 @@ const byWorkspace = (
       const plan = {
         feeds: Map.groupBy(feeds, ({ event }) => event),
         audiences: own,
-        traitAudiences: own.filter(
-          ({ yields }) => yields.type !== 'value' && readsTraits(yields.condition),
+        traitAudiences: own.filter(({ yields }) =>
+          yields.type === 'value' ? asksTraits(yields.leaf) : readsTraits(yields.condition),
         ),
       }
       return [id, plan]

@@ -21,6 +21,8 @@ export type UserState = {
   /** Profiles merged into this one so far. */
   merges: number
   identities: number
+  /** Sources that have seen the user, ascending; 0 among them: others, too, of before that was kept. */
+  sources: readonly number[]
   /** Ids of the audiences the user is in, ascending. */
   members: readonly number[]
   /** Computed traits by id, each as JSON. */
@@ -66,6 +68,7 @@ export const newUser = (key: number, workspaceId: number): UserState => ({
   userId: null,
   merges: 0,
   identities: 0,
+  sources: [],
   members: [],
   computed: new Map(),
   packed: nothing,
@@ -101,6 +104,13 @@ export const setTraits = (user: UserState, traits: Traits): void => {
   user.values = null
 }
 
+/** Whether it is a new one. */
+export const seeSource = (user: UserState, sourceId: number): boolean => {
+  if (user.sources.includes(sourceId)) return false
+  user.sources = [...user.sources, sourceId].sort((left, right) => left - right)
+  return true
+}
+
 /** As if all that `vanished` did had been done by `survivor`; bits are evaluated again afterwards. */
 export const absorb = (
   survivor: UserState,
@@ -122,4 +132,5 @@ export const absorb = (
   setTraits(survivor, combineTraits(traitsOf(survivor), traitsOf(vanished)))
   survivor.merges += vanished.merges + 1
   survivor.identities += vanished.identities
+  for (const sourceId of vanished.sources) seeSource(survivor, sourceId)
 }

@@ -2,7 +2,7 @@
 //
 // At every commit the counts of an account and the deltas not yet added to them say how many of the
 // users tied to it have each mark. So every change of a tie or a mark appends what it changes.
-import { accountMarks } from '../domain/account.ts'
+import { accountLimits, accountMarks } from '../domain/account.ts'
 import type { Sql } from '../postgres/sql.ts'
 import { numberList, textList } from './lists.ts'
 import type { UserState } from './state.ts'
@@ -44,16 +44,39 @@ export const appendMarks = async (
   )
 }
 
-/** Users that are locked; `marks` are all of theirs as they are now. Returns whom a tie is new to. */
+type Tying = {
+  readonly ties: readonly Tie[]
+  /** Everything the users count for, as it is now. */
+  readonly marks: readonly Marked[]
+  /** Smaller than the product's only where a test wants to reach it. */
+  readonly tiesMax?: number
+}
+
+/** Users that are locked. Returns whom a tie is new to; a user with too many keeps those, and gets no more. */
 export const tieUsers = async (
   tx: Sql,
-  { ties, marks }: { readonly ties: readonly Tie[]; readonly marks: readonly Marked[] },
+  { ties, marks, tiesMax = accountLimits.tiesMax }: Tying,
 ): Promise<ReadonlySet<number>> => {
   if (ties.length === 0) return new Set()
   const { rows } = await tx.query<{ userKey: number }>(
-    `with tied as (
+    `with fresh as materialized (
+       select t.*, row_number() over (partition by user_key order by group_id collate "C")
+                   as place
+         from (select distinct * from unnest($1::bigint[], $2::int[], $3::text[])
+                 as t(user_key, workspace_id, group_id)) t
+        where not exists (select 1 from account_user a
+                           where a.user_key = t.user_key and a.group_id = t.group_id collate "C")
+     ), held as materialized (
+       select u.user_key, (select count(*) from account_user a where a.user_key = u.user_key) as ties
+         from (select distinct user_key from fresh) u
+     ), judged as materialized (
+       select f.*, f.place + h.ties <= $6 as fits from fresh f join held h using (user_key)
+     ), left_out as (
+       insert into account_delta (workspace_id, group_id, mark, change)
+       select workspace_id, group_id, ${accountMarks.leftOut}, 1 from judged where not fits
+     ), tied as (
        insert into account_user (user_key, workspace_id, group_id)
-       select distinct * from unnest($1::bigint[], $2::int[], $3::text[]) as t
+       select user_key, workspace_id, group_id from judged where fits
        on conflict do nothing returning user_key, workspace_id, group_id
      ), counted as (
        insert into account_delta (workspace_id, group_id, mark, change)
@@ -69,6 +92,7 @@ export const tieUsers = async (
       textList(ties.map(({ groupId }) => groupId)),
       numberList(marks.map(({ userKey }) => userKey)),
       numberList(marks.map(({ mark }) => mark)),
+      tiesMax,
     ],
   )
   return new Set(rows.map(({ userKey }) => userKey))

@@ -3,8 +3,16 @@ import type { Quantifier } from './condition/users.ts'
 import { isBlocked } from './identity.ts'
 import type { Message } from './message.ts'
 
-/** What is counted of an account's users beside the audiences whose inner condition they meet. */
-export const accountMarks = { tied: 0, identified: -1 } as const
+/**
+ * What is counted of an account's users beside the audiences whose inner condition they meet; of those left out
+ * it is the calls that would have tied a user to one account too many.
+ */
+export const accountMarks = { tied: 0, identified: -1, leftOut: -2 } as const
+
+export const accountLimits = {
+  /** Accounts that calls tie one user to; a merge ties the survivor to the first of both users' by name. */
+  tiesMax: 1_000,
+}
 
 /** What an audience asks of an account; `identified`: only users with a user id are its users. */
 export type AccountRule = {

@@ -60,7 +60,7 @@ export const whoOf = (call: Call): Who => {
   return { type: 'one', subject }
 }
 
-const identityOf = (workspaceId: number, kind: IdentityKind, value: string): Identity => ({
+export const identityOf = (workspaceId: number, kind: IdentityKind, value: string): Identity => ({
   workspaceId,
   kind,
   value,

@@ -39,7 +39,7 @@ export const openCodecs = async ({ registry, prefix = '' }: Options): Promise<Co
   }
   const [call, outbound] = await Promise.all([
     open<Message>({ name: 'call', version: 2, topics: ['calls', 'calls.import'] }),
-    open<Outbound>({ name: 'outbound', version: 1, topics: ['outbound'] }),
+    open<Outbound>({ name: 'outbound', version: 1, topics: ['outbound', 'outbound.replay'] }),
   ])
   return { call, outbound }
 }

@@ -11,7 +11,10 @@ import {
 } from 'kafkajs'
 import type { Logger } from 'pino'
 import { Fault } from '../fault.ts'
+import { orderAborted } from './kafka-aborted.ts'
 import type { Topic } from './log.ts'
+
+orderAborted()
 
 export type KafkaConnection = {
   readonly brokers: readonly string[]

@@ -4,7 +4,7 @@ import { Fault } from '../fault.ts'
 import { type AdminCalls, type KafkaConnection, openAdmin, topicName } from './kafka-client.ts'
 import type { Topic } from './log.ts'
 
-const allTopics: readonly Topic[] = ['calls', 'calls.import', 'outbound']
+const allTopics: readonly Topic[] = ['calls', 'calls.import', 'outbound', 'outbound.replay']
 
 type Ensuring = KafkaConnection & {
   /** Partitions of each topic. */

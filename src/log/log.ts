@@ -15,7 +15,8 @@
 // - Reading is bounded: at most `bytesMax` of fetched values are in memory per membership.
 // - Bytes come back as they went in.
 
-export type Topic = 'calls' | 'calls.import' | 'outbound'
+/** `outbound.replay` has a reader of its own in delivery, so that a replay never stands before what is live. */
+export type Topic = 'calls' | 'calls.import' | 'outbound' | 'outbound.replay'
 
 /** One partition of one topic. */
 export type Place = { readonly topic: Topic; readonly partition: number }

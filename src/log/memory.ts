@@ -37,6 +37,7 @@ export const memoryLog = ({ partitions: wanted, clock }: Options): MemoryLog => 
     calls: Array.from({ length: partitions.calls }, memoryPartition),
     'calls.import': Array.from({ length: partitions['calls.import'] }, memoryPartition),
     outbound: Array.from({ length: partitions.outbound }, memoryPartition),
+    'outbound.replay': Array.from({ length: partitions['outbound.replay'] }, memoryPartition),
   }
   const groups = memoryGroups(topics)
   const at = (topic: Topic, partition: number) => topics[topic][partition] as MemoryPartition

@@ -8,5 +8,10 @@ export const defaultPartitions = 12
 /** One number for every topic, or one for each. */
 export const partitionsOf = (partitions: number | Partitions = defaultPartitions): Partitions =>
   typeof partitions === 'number'
-    ? { calls: partitions, 'calls.import': partitions, outbound: partitions }
+    ? {
+        calls: partitions,
+        'calls.import': partitions,
+        outbound: partitions,
+        'outbound.replay': partitions,
+      }
     : partitions

@@ -1,5 +1,6 @@
 // The days of the Postgres log: a table for each, made when it begins, dropped when nobody needs it.
 import type { Sql } from '../postgres/sql.ts'
+import type { Topic } from './log.ts'
 
 const dayMs = 86_400_000
 
@@ -55,14 +56,27 @@ export type Need = {
   readonly end: bigint
 }
 
+/** An archive tells of itself four times a minute. */
+const toldMs = 3_600_000
+
+type Looking = { readonly day: number; readonly at: Date; readonly archived: readonly Topic[] }
+
 /**
  * The readers whose place in a partition is below the day's end there: groups by what they committed,
  * readers with positions by the larger of the two. One that never committed stands at the start.
+ * The archive counts where it is configured, and where a process has told of it of late: one that was
+ * given up must not keep the log for ever.
  */
-export const needsOf = async (sql: Sql, day: number): Promise<readonly Need[]> => {
+export const needsOf = async (
+  sql: Sql,
+  { day, at, archived }: Looking,
+): Promise<readonly Need[]> => {
   const { rows } = await sql.query<Need>(
     `with ends as (
        select topic, partition, max(next_offset) as "end" from ${tableOf(day)} group by 1, 2
+     ), told as (
+       select topic from archive_partition where seen_at >= $2
+        union select unnest($1::text[])
      ), places as (
        select group_name as reader, topic, partition, coalesce(committed, 0) as next from log_lease
        union all
@@ -70,8 +84,10 @@ export const needsOf = async (sql: Sql, day: number): Promise<readonly Need[]> =
      )
      select p.reader, p.topic, p.partition, max(p.next) as next, e."end"
        from places p join ends e using (topic, partition)
+      where p.reader <> 'archive' or p.topic in (select topic from told)
       group by p.reader, p.topic, p.partition, e."end" having max(p.next) < e."end"
       order by 1, 2, 3`,
+    [archived, new Date(at.getTime() - toldMs)],
   )
   return rows
 }

@@ -2,6 +2,7 @@
 import type { Logger } from 'pino'
 import { type Pool, sqlState } from '../postgres/sql.ts'
 import type { Clock, Running } from '../running.ts'
+import type { Topic } from './log.ts'
 import {
   dropDay,
   ensureDays,
@@ -23,6 +24,8 @@ type Deps = {
   readonly clock: Clock
   readonly logger?: Logger
   readonly retentionDays?: number
+  /** Topics that wait for the archive, whether or not one of its processes lives. */
+  readonly archived?: readonly Topic[]
   /** A day past retention that a reader still needs: kept, and somebody has to know. */
   readonly onHeld?: (held: HeldDay) => void
 }
@@ -32,7 +35,15 @@ export type HeldDay = { readonly day: string; readonly needs: readonly Need[] }
 /** One round: what was dropped, and what was kept past retention because a reader needs it. */
 export const tidyDays = async (
   pool: Pool,
-  { at, retentionDays }: { readonly at: Date; readonly retentionDays: number },
+  {
+    at,
+    retentionDays,
+    archived = [],
+  }: {
+    readonly at: Date
+    readonly retentionDays: number
+    readonly archived?: readonly Topic[]
+  },
 ): Promise<{ readonly dropped: readonly string[]; readonly held: readonly HeldDay[] }> => {
   await ensureDays(pool, at)
   const horizon = new Date(at.getTime() - retentionDays * 86_400_000)
@@ -40,7 +51,7 @@ export const tidyDays = async (
   const held: HeldDay[] = []
   for (const day of await listDays(pool)) {
     if (!isBefore(day, horizon)) continue
-    const needs = await needsOf(pool, day)
+    const needs = await needsOf(pool, { day, at, archived })
     if (needs.length > 0) {
       // Later days are not dropped over its head: the log would have a hole at its start.
       held.push({ day: nameOf(day), needs })
@@ -58,12 +69,13 @@ const passing = new Set(['42P01', '55P03'])
 const pollMs = 250
 
 export const maintainPostgresLog = (deps: Deps): Running => {
-  const { pool, clock, logger, retentionDays = maintenanceLimits.retentionDays } = deps
+  const { pool, clock, logger, archived = [] } = deps
+  const { retentionDays = maintenanceLimits.retentionDays } = deps
   let stopped = false
   let wake: () => void = () => undefined
   const round = async (at: Date) => {
     try {
-      const { dropped, held } = await tidyDays(pool, { at, retentionDays })
+      const { dropped, held } = await tidyDays(pool, { at, retentionDays, archived })
       if (dropped.length > 0) logger?.info({ days: dropped }, 'log_day.dropped')
       for (const { day, needs } of held) {
         logger?.warn({ day, needs: needs.map(plain) }, 'log_day.held')

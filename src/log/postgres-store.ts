@@ -22,6 +22,7 @@ export const openPartitions = async (sql: Sql, wanted: Partitions): Promise<Part
     calls: found.get('calls') ?? 0,
     'calls.import': found.get('calls.import') ?? 0,
     outbound: found.get('outbound') ?? 0,
+    'outbound.replay': found.get('outbound.replay') ?? 0,
   }
 }
 

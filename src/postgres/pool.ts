@@ -11,6 +11,8 @@ type Options = {
   readonly name: string
   /** An idle connection broke; the pool replaces it by itself. */
   readonly onError?: (error: Error) => void
+  /** Server settings of every session. */
+  readonly settings?: Readonly<Record<string, string>>
 }
 
 const int8 = 20
@@ -23,7 +25,13 @@ const types = {
 } as pg.CustomTypesConfig
 
 export const openPool = (options: Options): Pool => {
-  const settings = { connectionString: options.url, application_name: options.name, types }
+  const given = Object.entries(options.settings ?? {}).map(([name, value]) => `-c ${name}=${value}`)
+  const settings = {
+    connectionString: options.url,
+    application_name: options.name,
+    types,
+    ...(given.length > 0 ? { options: given.join(' ') } : {}),
+  }
   const pool = new pg.Pool({
     ...settings,
     max: options.connectionsMax,

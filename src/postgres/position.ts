@@ -3,7 +3,7 @@
 import type { Topic } from '../log/log.ts'
 import type { Sql } from './sql.ts'
 
-export type ReaderName = 'project' | 'deliver'
+export type ReaderName = 'project' | 'deliver' | 'archive'
 
 export type PositionKey = {
   readonly reader: ReaderName

@@ -29,6 +29,7 @@ import {
   foldedState,
   type keySupply,
   lockPositions,
+  recordDecisions,
   saveMerges,
 } from './store.ts'
 import { saveMetered } from './usage-store.ts'
@@ -194,6 +195,7 @@ export const writeBatch = (desk: Desk, batch: Batch): Promise<Written> =>
     await saveUsers(tx, tied, prepared.plan)
     if (!(await addIdentities(tx, folded.identities))) throw unwind({ type: 'stale', plan: null })
     await saveMerges(tx, folded)
+    await recordDecisions(tx, folded.decisions)
     await saveFlips(tx, { flips: folded.flips.filter(({ mark }) => !mark), at: new Date(at) })
     await saveDeletions(tx, calls)
     const metered = meterBatch(calls, { key: desk.usageKey })

@@ -6,7 +6,14 @@ import {
   type PlannedAudience,
   type PlannedFeed,
 } from '../audience/plan.ts'
-import { setSummary, setTraits, summaryOf, traitsOf, type UserState } from '../audience/state.ts'
+import {
+  seeSource,
+  setSummary,
+  setTraits,
+  summaryOf,
+  traitsOf,
+  type UserState,
+} from '../audience/state.ts'
 import type { Marked, Tie } from '../audience/ties.ts'
 import type { Observation } from '../domain/condition/summary/kind.ts'
 import type { Message } from '../domain/message.ts'
@@ -23,13 +30,17 @@ export type Placed = {
   readonly offset: bigint
 }
 
+export type LogPlace = Pick<Placed, 'topic' | 'partition' | 'offset'>
+
 export type Folded = {
   /** To be written. */
   readonly users: readonly UserState[]
   readonly vanished: readonly { readonly user: UserState; readonly into: number }[]
   readonly flips: readonly Flip[]
   readonly identities: readonly AddedIdentity[]
-  readonly merges: readonly (Merge & Pick<Placed, 'topic' | 'partition' | 'offset'>)[]
+  readonly merges: readonly (Merge & LogPlace)[]
+  /** The calls that decided who is who, in order. */
+  readonly decisions: readonly LogPlace[]
   /** Accounts that calls tie users to, whether or not they were tied before. */
   readonly ties: readonly Tie[]
   /** What vanished users counted for in their accounts. */
@@ -58,12 +69,15 @@ export const foldBatch = async (input: Input): Promise<Folded> => {
   const ties: Tie[] = []
   const looks = new Map<UserState, Set<PlannedAudience>>()
   const merges: Folded['merges'][number][] = []
-  for (const { call, topic, partition, offset } of calls) {
+  const decisions: LogPlace[] = []
+  for (const { call, message, topic, partition, offset } of calls) {
+    if (people.decides(call.who)) decisions.push({ topic, partition, offset })
     const touched = people.resolve(call.who)
     while (merges.length < people.merges.length)
       merges.push({ ...(people.merges[merges.length] as Merge), topic, partition, offset })
     if (touched !== null) {
       foldCall(call, touched, { plan, looks })
+      if (seeSource(touched.user, message.sourceId)) touched.changed = true
       const { groupId, workspaceId } = call
       if (groupId !== null) ties.push({ userKey: touched.user.key, workspaceId, groupId })
     }
@@ -81,6 +95,7 @@ export const foldBatch = async (input: Input): Promise<Folded> => {
     flips,
     identities: people.added(),
     merges,
+    decisions,
     ties: ties.map((tie) => ({ ...tie, userKey: people.survivor(tie.userKey) })),
     lostMarks: people.lostMarks,
     named: all.flatMap(({ user, named }) => (named && user.ver > 0 ? [user.key] : [])),

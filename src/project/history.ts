@@ -14,7 +14,7 @@ import {
   saveVerdicts,
   type Verdict,
 } from '../duplicate/duplicates.ts'
-import type { Codec, Source } from '../log/log.ts'
+import type { Codec, History, Source } from '../log/log.ts'
 import { type Connection, type Pool, replayed } from '../postgres/sql.ts'
 import {
   type Build,
@@ -33,6 +33,8 @@ import type { Turns } from './turns.ts'
 export type HistoryDeps = {
   readonly pool: Pool
   readonly source: Source
+  /** Where the past is read; the source when absent. */
+  readonly history?: History
   readonly codecs: { readonly call: Codec<Message> }
   readonly limits: ProjectLimits
   readonly turns: Turns
@@ -51,7 +53,7 @@ export const foldHistory = async (deps: HistoryDeps, build: Build): Promise<void
 }
 
 const foldPartition = async (deps: HistoryDeps, build: Build, start: Fence): Promise<void> => {
-  const { source, pool, limits, codecs } = deps
+  const { source, history = source, pool, limits, codecs } = deps
   const { topic, partition } = start
   const duplicates = await openDuplicates({
     sql: pool,
@@ -63,7 +65,7 @@ const foldPartition = async (deps: HistoryDeps, build: Build, start: Fence): Pro
   })
   let fence = start
   const range = { topic, partition, from: fence.next, until: fence.fence }
-  for await (const { entries } of source.read(range)) {
+  for await (const { entries } of history.read(range)) {
     for (let at = 0; at < entries.length; at += limits.historyCallsMax) {
       if (deps.stopping.aborted) return
       const part = entries.slice(at, at + limits.historyCallsMax)

@@ -94,13 +94,13 @@ const handle = async (deps: LaneDeps, lane: Lane, batch: Batch): Promise<void> =
     if (lane.lost || deps.stopping.aborted) break
     const part = entries.slice(start, start + limits.batchCallsMax)
     const next = entries[start + part.length]?.offset ?? batch.next
-    await queue.put({ lane, next, calls: await decode(deps.codec, part) })
+    await queue.put({ lane, next, calls: await decodeCalls(deps.codec, part) })
   }
   if (entries.length === 0 && batch.next > lane.next)
     await queue.put({ lane, next: batch.next, calls: [] })
 }
 
-const decode = async (codec: Codec<Message>, entries: readonly Recorded[]) => {
+export const decodeCalls = async (codec: Codec<Message>, entries: readonly Recorded[]) => {
   const calls: { offset: bigint; message: Message }[] = []
   for (let start = 0; start < entries.length; start += decodeAtOnce) {
     const part = entries.slice(start, start + decodeAtOnce)

@@ -26,6 +26,8 @@ export type AddedIdentity = {
 export type People = {
   /** The user a call is of, after whatever the call says of identities has been done. */
   resolve(who: Who): Touched | null
+  /** Whether what the call says of identities depends on what was said before it: not where all is known. */
+  decides(who: Who): boolean
   readonly touched: ReadonlyMap<number, Touched>
   readonly merges: readonly Merge[]
   /** Users that merged away, with their state as it was. */
@@ -110,6 +112,7 @@ export const openPeople = ({ known, users, newKey, plan }: Options): People => {
   }
   return {
     resolve: (who) => resolve(who, { find, link, create, merge }),
+    decides: (who) => decides(who, find),
     touched,
     merges,
     vanished,
@@ -126,6 +129,17 @@ type Steps = {
   readonly link: (identity: Identity, to: Touched) => Touched
   readonly create: (identity: Identity) => Touched
   readonly merge: (from: Touched, into: Touched) => void
+}
+
+const decides = (who: Who, find: Steps['find']): boolean => {
+  if (who.type === 'nobody' || who.type === 'one') return false
+  const user = find(who.subject)
+  if (user === null) return true
+  const other =
+    who.type === 'identified'
+      ? find(who.anonymous)
+      : (find(who.previous) ?? find(who.previousAnonymous))
+  return other !== user
 }
 
 const resolve = (who: Who, steps: Steps): Touched | null => {

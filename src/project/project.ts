@@ -5,7 +5,7 @@ import type { UserState } from '../audience/state.ts'
 import { type Debugger, unwatched } from '../debugger/debugger.ts'
 import type { Live } from '../domain/configuration.ts'
 import type { Message } from '../domain/message.ts'
-import type { Codec, Source } from '../log/log.ts'
+import type { Codec, History, Source } from '../log/log.ts'
 import { holdMembership } from '../membership.ts'
 import type { Pool } from '../postgres/sql.ts'
 import type { Clock, Running } from '../running.ts'
@@ -25,6 +25,8 @@ export { projectLimits } from './limits.ts'
 
 type ProjectDeps = {
   readonly source: Source
+  /** Where audiences' history is read; the source when absent. */
+  readonly history?: History
   readonly codecs: { readonly call: Codec<Message> }
   readonly pool: Pool
   readonly live: Live
@@ -100,7 +102,7 @@ const serve = async (deps: ProjectDeps, stopping: AbortController): Promise<void
   if (failed !== undefined) throw failed.reason
 }
 
-const openDesk = async (pool: Pool, limits: ProjectLimits): Promise<Desk> => ({
+export const openDesk = async (pool: Pool, limits: ProjectLimits): Promise<Desk> => ({
   pool,
   users: boundedMap<number, UserState>({
     bytesMax: limits.userCacheBytesMax,

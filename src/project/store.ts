@@ -7,7 +7,7 @@ import type { Identity } from '../domain/identity.ts'
 import { identityKinds } from '../domain/identity.ts'
 import type { Topic } from '../log/log.ts'
 import type { Connection, Sql } from '../postgres/sql.ts'
-import type { Folded } from './fold.ts'
+import type { Folded, LogPlace } from './fold.ts'
 
 export type Partition = { readonly topic: Topic; readonly partition: number }
 
@@ -114,6 +114,23 @@ const recordMerges = async (tx: Sql, merges: Folded['merges']): Promise<void> =>
       merges.map(({ topic }) => topic),
       merges.map(({ partition }) => partition),
       merges.map(({ offset }) => offset),
+    ],
+  )
+}
+
+/** What a rebuild follows. After the users are locked: who decides of the same identity comes later. */
+export const recordDecisions = async (tx: Sql, decisions: readonly LogPlace[]): Promise<void> => {
+  if (decisions.length === 0) return
+  await tx.query(
+    `insert into identity_order (topic, partition, log_offset)
+     select topic, partition, log_offset
+       from unnest($1::text[], $2::int[], $3::bigint[])
+         with ordinality as d(topic, partition, log_offset, at)
+      order by at`,
+    [
+      textList(decisions.map(({ topic }) => topic)),
+      numberList(decisions.map(({ partition }) => partition)),
+      decisions.map(({ offset }) => offset),
     ],
   )
 }

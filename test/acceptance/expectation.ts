@@ -1,5 +1,6 @@
 // What the acceptance asks for: three audiences over purchases, and what the naive evaluator says of them.
-import { type Audience, history, type Told } from '../oracle/oracle.ts'
+import type { Audience } from '../oracle/language.ts'
+import { history, type Told } from '../oracle/oracle.ts'
 import type { Call } from '../oracle/people.ts'
 import { firstDay, type Purchase } from './purchases.ts'
 

@@ -46,7 +46,7 @@ export type ContractOptions = {
   readonly cannot?: readonly ('cut' | 'hole' | 'truncate')[]
 }
 
-export const topics = ['calls', 'calls.import', 'outbound'] as const
+export const topics = ['calls', 'calls.import', 'outbound', 'outbound.replay'] as const
 
 export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 

@@ -14,7 +14,17 @@ import {
   topicsOf,
   truncate,
 } from '../support/kafka-harness.ts'
-import { aGroup, endsOf, entry, eventually, follow, keysByPartition, pause } from './log.harness.ts'
+import {
+  aGroup,
+  endsOf,
+  entry,
+  eventually,
+  follow,
+  keysByPartition,
+  pause,
+  readAll,
+  textOf,
+} from './log.harness.ts'
 
 const brokers = inject('kafkaBrokers')?.split(',') ?? []
 const prefix = `t${randomBytes(4).toString('hex')}.`
@@ -141,6 +151,55 @@ describe.skipIf(brokers.length === 0)('following Kafka, trap by trap', () => {
         ),
       ),
     )
+  })
+
+  test('aborted transactions that end in another order than they began are all left out', async () => {
+    const { source, appender } = await open()
+    const key = keys[0] as string
+    const from = await endsOf(source)
+    const [first] = await appender.append('calls', [entry(key, 'one')])
+    const place = { topic: 'calls' as const, partition: first?.partition ?? 0 }
+    const topic = `${prefix}calls`
+    const producerOf = (name: string) =>
+      new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING }).producer({
+        idempotent: true,
+        maxInFlightRequests: 1,
+        transactionalId: `${prefix}${name}`,
+        createPartitioner: () => () => place.partition,
+      })
+    const begin = async (name: string) => {
+      const producer = producerOf(name)
+      await producer.connect()
+      const transaction = await producer.transaction()
+      await transaction.send({
+        topic,
+        messages: [{ key, value: name, partition: place.partition }],
+      })
+      return async () => {
+        await transaction.abort()
+        await producer.disconnect()
+        // Its coordinator lets nobody begin under the same name before its end is in the log.
+        const next = producerOf(name)
+        await next.connect()
+        await next.transaction()
+        await next.disconnect()
+      }
+    }
+    const abortOuter = await begin('outer')
+    const abortInner = await begin('inner')
+    await abortInner()
+    await abortOuter()
+    await appender.append('calls', [entry(key, 'two')])
+    const until = (await source.bounds('calls'))[place.partition]?.end as bigint
+    const batches = await readAll(source, { ...place, from: first?.offset ?? 0n, until })
+    expect(batches.flatMap(({ entries }) => entries).map(textOf)).toEqual(['one', 'two'])
+    const follower = follow(source, { from })
+    await eventually('a follower reads to the end', () =>
+      follower.batches.some(
+        ({ partition, batch }) => partition === place.partition && batch.next >= until,
+      ),
+    )
+    expect(follower.texts()).toEqual(['one', 'two'])
   })
 
   test('seeking a partition that is gone does nothing: a late gained cannot move a later lease', async () => {

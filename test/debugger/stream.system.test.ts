@@ -70,7 +70,7 @@ const live = aLive({
 })
 
 test('all outcomes of calls are told in order, masked, whichever process knew them', async () => {
-  const log = memoryLog({ clock, partitions: { calls: 1, 'calls.import': 1, outbound: 1 } })
+  const log = memoryLog({ clock, partitions: 1 })
   const codecs = await openCodecs({})
   const project = startProject({
     ...{ source: log.source(), codecs, pool: pools[1] ?? pool, clock, logger, live },

@@ -17,6 +17,7 @@ import { undiciPost } from '../../src/http/undici-post.ts'
 import { openCodecs } from '../../src/log/avro.ts'
 import type { Topic } from '../../src/log/log.ts'
 import { memoryLog } from '../../src/log/memory.ts'
+import { partitionsOf } from '../../src/log/partitions.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
 import type { Running } from '../../src/running.ts'
 import { aLive, type TestLive } from '../support/configuration.ts'
@@ -91,7 +92,7 @@ export const useRig = async () => {
     const count = options.partitions ?? 2
     let now = Date.UTC(2024, 0, 1)
     const clock = () => new Date(now)
-    const partitions = { calls: count, 'calls.import': count, outbound: count }
+    const partitions = partitionsOf(count)
     const log = memoryLog({ partitions, clock })
     const appender = log.appender()
     let sent = 0
@@ -192,7 +193,7 @@ export const useRig = async () => {
         "select topic, partition, next from position where reader = 'deliver'",
       )
       const source = life.log.source()
-      for (const topic of ['calls', 'calls.import', 'outbound'] as const)
+      for (const topic of ['calls', 'calls.import', 'outbound', 'outbound.replay'] as const)
         for (const [partition, { end }] of (await source.bounds(topic)).entries()) {
           const next = rows.find((row) => row.topic === topic && row.partition === partition)?.next
           if ((next ?? 0n) !== end) return false

@@ -72,7 +72,7 @@ describe.skipIf(url === '')('with a registry', () => {
     const start = () => openCodecs({ registry: openRegistry({ url }), prefix })
     const [first, second] = [await start(), await start()]
     expect(second.outbound.encode(anOutbound)).toEqual(first.outbound.encode(anOutbound))
-    for (const topic of ['calls', 'calls.import', 'outbound']) {
+    for (const topic of ['calls', 'calls.import', 'outbound', 'outbound.replay']) {
       const answer = await fetch(`${url}/subjects/${prefix}${topic}-value/versions`)
       expect(await answer.json(), topic).toEqual([1])
     }

@@ -1,13 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import {
-  type Answers,
-  answers,
-  type Condition,
-  changesBetween,
-  evaluate,
-  history,
-  judgeOf,
-} from './oracle.ts'
+import { judgeOf } from './judge.ts'
+import type { Condition } from './language.ts'
+import { type Answers, answers, changesBetween, evaluate, history } from './oracle.ts'
 import { type Call, peopleOf, withoutDuplicates } from './people.ts'
 import { compares, type Json, valueAt } from './values.ts'
 

@@ -5,244 +5,10 @@
 // Cost: `answers` is users × leaves × calls of a user, from nothing, for one instant. `history` is that for
 // every instant, users × instants × leaves × calls of a user. Neither skips an instant because nothing
 // could have changed.
-import { type Call, type Person, peopleOf } from './people.ts'
-import { type Happened, type Reducer, type Reducing, reduce, reducers } from './reduce.ts'
-import { isThere, type Sequence, type SequenceStep } from './sequence.ts'
-import { type Window, windowTest } from './time.ts'
-import {
-  type Comparison,
-  compares,
-  isScalar,
-  type Json,
-  type Path,
-  passes,
-  valueAt,
-} from './values.ts'
-
-type Referring = Comparison & { readonly ref?: Ref }
-type Ref =
-  | string
-  | { readonly trait: Path }
-  | { readonly step: string; readonly prop: Path }
-  | Measure
-export type Filter =
-  | { readonly all: readonly Filter[] }
-  | { readonly any: readonly Filter[] }
-  | { readonly not: Filter }
-  | (Referring & { readonly prop: Path })
-type Events = { readonly name: string; readonly where?: Filter; readonly window?: Window }
-export type Measure = { readonly event: Events } & {
-  readonly [R in Reducer]?: Reducing & Partial<Referring>
-}
-export type Condition =
-  | { readonly all: readonly Condition[] }
-  | { readonly any: readonly Condition[] }
-  | { readonly not: Condition }
-  | { readonly identified: true }
-  | { readonly audience: string; readonly in?: boolean }
-  | (Referring & { readonly trait: Path })
-  | (Referring & { readonly computed: string })
-  | { readonly compare: readonly Measure[]; readonly op: string }
-  | { readonly sequence: Sequence<Filter> }
-  | Measure
-
-export type Audience = {
-  readonly key: string
-  /** A computed trait's is a measure that is compared with nothing. */
-  readonly condition: Condition
-  readonly kind?: 'audience' | 'trait'
-  readonly timezone?: string
-  readonly includeAnonymous?: boolean
-}
-
-/** What a condition is read in: time zone of the whole, and whom it may refer to. */
-type Scope = {
-  readonly zone: string
-  readonly others: readonly Audience[]
-  readonly identified: boolean
-}
-type At<T> = (at: number) => T
-
-const alone: Scope = { zone: 'UTC', others: [], identified: true }
-
-/** Whether one person's calls satisfy the condition at an instant; only calls received by then count. */
-export const judgeOf = (
-  condition: Condition,
-  calls: readonly Call[],
-  scope: Scope = alone,
-): At<boolean> => {
-  const judge = (part: Condition) => judgeOf(part, calls, scope)
-  if ('all' in condition) {
-    const parts = condition.all.map(judge)
-    return (at) => parts.every((part) => part(at))
-  }
-  if ('any' in condition) {
-    const parts = condition.any.map(judge)
-    return (at) => parts.some((part) => part(at))
-  }
-  if ('not' in condition) {
-    const part = judge(condition.not)
-    return (at) => !part(at)
-  }
-  if ('identified' in condition) return () => scope.identified
-  if ('audience' in condition) {
-    const part = memberOf(named(condition.audience, scope), calls, scope)
-    return (at) => part(at) === (condition.in ?? true)
-  }
-  if ('trait' in condition) {
-    const test = withRef(condition, calls, scope)
-    return (at) =>
-      test(at, (it) =>
-        passes({ ...it, path: condition.trait }, traitsAt(calls, at), { at, zone: scope.zone }),
-      )
-  }
-  if ('computed' in condition) {
-    const trait = named(condition.computed, scope)
-    const zone = trait.timezone ?? 'UTC'
-    const value = measured(trait.condition as Measure, calls, { ...scope, zone })
-    const test = withRef(condition, calls, scope)
-    return (at) => test(at, (it) => compares(it, value(at), { at, zone }))
-  }
-  if ('compare' in condition) {
-    const [left, right] = condition.compare.map((it) => measured(it, calls, scope))
-    return (at) => {
-      const value = right?.(at)
-      return isScalar(value) && compares({ op: condition.op, value }, left?.(at))
-    }
-  }
-  if ('sequence' in condition) return sequenceJudge(condition.sequence, calls, scope)
-  if (!('event' in condition))
-    throw new Error(`the oracle does not know the condition ${JSON.stringify(condition)}`)
-  const value = measured(condition, calls, scope)
-  const comparison = condition[reducerOf(condition)] as Referring
-  const test = withRef(comparison, calls, scope)
-  return (at) => test(at, (it) => compares(it, value(at), { at, zone: scope.zone }))
-}
-
-const named = (key: string, { others }: Scope): Audience => {
-  const found = others.find((it) => it.key === key)
-  if (!found) throw new Error(`the oracle knows nothing called ${key}`)
-  return found
-}
-
-const memberOf = (audience: Audience, calls: readonly Call[], scope: Scope): At<boolean> => {
-  const judge = judgeOf(audience.condition, calls, { ...scope, zone: audience.timezone ?? 'UTC' })
-  return (at) => judge(at) && (scope.identified || audience.includeAnonymous !== false)
-}
-
-const reducerOf = (measure: Measure): Reducer =>
-  reducers.find((reducer) => measure[reducer] !== undefined) as Reducer
-
-type Passes = (comparison: Comparison) => boolean
-
-/** With what `ref` is at the instant in the place of the literal; nothing compares with a missing value. */
-const withRef = (comparison: Referring, calls: readonly Call[], scope: Scope) => {
-  const { ref } = comparison
-  if (ref === undefined) return (_: number, test: Passes) => test(comparison)
-  const valueAtInstant = refOf(ref, calls, scope)
-  return (at: number, test: Passes) => {
-    const value = valueAtInstant(at)
-    return isScalar(value) && test({ ...comparison, value })
-  }
-}
-
-const refOf = (ref: Ref, calls: readonly Call[], scope: Scope): At<Json | undefined> => {
-  if (typeof ref === 'object' && 'event' in ref) return measured(ref, calls, scope)
-  const [kind, ...rest] = typeof ref === 'string' ? ref.split(':') : []
-  if (kind !== 'computed') {
-    const path = typeof ref === 'string' ? rest.join(':') : (ref as { trait: Path }).trait
-    return (at) => valueAt(traitsAt(calls, at), path)
-  }
-  const { condition, timezone: zone = 'UTC' } = named(rest.join(':'), scope)
-  return measured(condition as Measure, calls, { ...scope, zone })
-}
-
-type Seen = Happened & { readonly receivedAt: number }
-
-const happened = (
-  { name, where }: Pick<Events, 'name' | 'where'>,
-  calls: readonly Call[],
-  zone: string,
-): readonly Seen[] =>
-  inOrder(calls.filter(({ type, event }) => type === 'track' && event === name))
-    .filter(({ properties }) => where === undefined || matches(where, properties, { zone }))
-    .map((call) => ({ ...call, te: effectiveTime(call) }))
-
-export const measured = (
-  measure: Measure,
-  calls: readonly Call[],
-  { zone }: Scope = alone,
-): At<Json | undefined> => {
-  const events = happened(measure.event, calls, zone)
-  const isIn = windowTest(measure.event.window, zone)
-  const reducer = reducerOf(measure)
-  const how = { timezone: zone, ...measure[reducer] }
-  return (at) =>
-    reduce(
-      reducer,
-      how,
-      events.filter(({ te, receivedAt }) => receivedAt <= at && te <= at && isIn(te, at)),
-    )
-}
-
-const sequenceJudge = (
-  sequence: Sequence<Filter>,
-  calls: readonly Call[],
-  { zone }: Scope,
-): At<boolean> => {
-  const isIn = windowTest(sequence.window, zone)
-  const found = sequence.steps.map(({ event }) => happened({ name: event.name }, calls, zone))
-  return (at) => {
-    const eventsOf = ({ event }: SequenceStep<Filter>, chain: readonly Happened[]) => {
-      const chosen = (label: string) =>
-        chain[sequence.steps.findIndex(({ as }) => as === label)]?.properties
-      return (found[chain.length] as readonly Seen[]).filter(
-        ({ receivedAt, properties }) =>
-          receivedAt <= at &&
-          (event.where === undefined || matches(event.where, properties, { zone, chosen })),
-      )
-    }
-    return isThere(sequence, { eventsOf, isIn }, at)
-  }
-}
-
-type Steps = { readonly zone: string; readonly chosen?: (label: string) => Json | undefined }
-
-const matches = (filter: Filter, properties: Json, steps: Steps): boolean => {
-  if ('all' in filter) return filter.all.every((part) => matches(part, properties, steps))
-  if ('any' in filter) return filter.any.some((part) => matches(part, properties, steps))
-  if ('not' in filter) return !matches(filter.not, properties, steps)
-  const when = { at: 0, zone: steps.zone }
-  const { ref } = filter
-  if (ref === undefined) return passes({ ...filter, path: filter.prop }, properties, when)
-  const [, label = '', path = ''] = /^([^.]+)\.prop\.(.+)$/.exec(String(ref)) ?? []
-  const { step, prop } =
-    typeof ref === 'object' && 'step' in ref ? ref : { step: label, prop: path }
-  const value = valueAt(steps.chosen?.(step) ?? null, prop)
-  return isScalar(value) && passes({ ...filter, value, path: filter.prop }, properties, when)
-}
-
-/** No event is in the future; one before 1970 happened when it was received. */
-export const effectiveTime = ({ timestamp, receivedAt }: Call): number =>
-  timestamp >= 0 ? Math.min(timestamp, receivedAt) : receivedAt
-
-/** By (te, receivedAt, message id). */
-const inOrder = (calls: readonly Call[]): readonly Call[] =>
-  [...calls].sort(
-    (a, b) =>
-      effectiveTime(a) - effectiveTime(b) ||
-      a.receivedAt - b.receivedAt ||
-      (a.messageId < b.messageId ? -1 : 1),
-  )
-
-/** Each top-level key has its newest write; null deletes. */
-const traitsAt = (calls: readonly Call[], at: number): { readonly [key: string]: Json } => {
-  const written = calls.filter(({ type, receivedAt }) => type === 'identify' && receivedAt <= at)
-  const traits = new Map<string, Json>()
-  for (const call of inOrder(written))
-    for (const [key, value] of Object.entries(call.traits)) traits.set(key, value)
-  return Object.fromEntries(traits)
-}
+import { type At, judgeOf, measured, memberOf } from './judge.ts'
+import type { Audience, Condition, Measure, OfUsers } from './language.ts'
+import { type Call, groupsOf, type Person, peopleOf } from './people.ts'
+import type { Json } from './values.ts'
 
 const isSeen = ({ calls }: Person, at: number) => calls.some(({ receivedAt }) => receivedAt <= at)
 
@@ -260,6 +26,29 @@ const answerOf = (
 
 export type Answers = ReadonlyMap<string, Json>
 
+/** Who belongs to an account of which so many users meet the condition; whoever they are themselves. */
+const usersOfAccounts = (
+  { condition, timezone, includeAnonymous }: Audience & { readonly condition: OfUsers },
+  log: readonly Call[],
+  { at, others }: { readonly at: number; readonly others: readonly Audience[] },
+): readonly Person[] => {
+  const { quantifier, where } = condition.users
+  const people = peopleOf(log).filter((person) => isSeen(person, at))
+  const counted = people.filter(({ userId }) => userId !== null || includeAnonymous !== false)
+  const meets = ({ userId, calls }: Person) =>
+    judgeOf(where, calls, { zone: timezone ?? 'UTC', others, identified: userId !== null })(at)
+  const passes = (group: string) => {
+    const users = counted.filter((person) => groupsOf(person).includes(group))
+    if (quantifier === 'any') return users.some(meets)
+    return users.length > 0 && users.every((user) => meets(user) === (quantifier === 'all'))
+  }
+  const passing = [...new Set(people.flatMap(groupsOf))].filter(passes)
+  return people.filter((person) => groupsOf(person).some((group) => passing.includes(group)))
+}
+
+const isOfAccounts = (audience: Audience): audience is Audience & { readonly condition: OfUsers } =>
+  'users' in audience.condition
+
 /** By user id, of everyone in the log as far as it was read; `others` are those it may refer to. */
 export const answers = (
   log: readonly Call[],
@@ -268,8 +57,10 @@ export const answers = (
 ): { readonly named: Answers; readonly nameless: readonly Json[] } => {
   const named = new Map<string, Json>()
   const nameless: Json[] = []
-  for (const person of peopleOf(log)) {
-    const value = isSeen(person, at) ? answerOf(audience, person, others)(at) : undefined
+  const members = isOfAccounts(audience) ? usersOfAccounts(audience, log, { at, others }) : null
+  for (const person of members ?? peopleOf(log)) {
+    const answer = () => (members ? true : answerOf(audience, person, others)(at))
+    const value = isSeen(person, at) ? answer() : undefined
     if (value === undefined) continue
     if (person.userId === null) nameless.push(value)
     else named.set(person.userId, value)

@@ -8,6 +8,8 @@ export type Call = {
   readonly userId: string | null
   readonly anonymousId: string | null
   readonly previousId: string | null
+  /** Of a group call; a log without accounts need not have it. */
+  readonly groupId?: string | null
   readonly event: string | null
   readonly properties: { readonly [key: string]: Json }
   readonly traits: { readonly [key: string]: Json }
@@ -73,3 +75,12 @@ export const peopleOf = (log: readonly Call[]): readonly Person[] => {
   }
   return [...new Set(byIdentity.values())]
 }
+
+/** The accounts that group calls tie a person to, for good. */
+export const groupsOf = ({ calls }: Person): readonly string[] => [
+  ...new Set(
+    calls.flatMap(({ type, groupId = null }) =>
+      type === 'group' && !namesNobody(groupId) ? [groupId] : [],
+    ),
+  ),
+]

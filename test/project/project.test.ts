@@ -44,6 +44,40 @@ test('who never did something is a member from the first sight of them', async (
   expect(await rig.members(2)).toEqual(['u1', null])
 })
 
+test('a property counts beside the trait it is compared with as that is now', async () => {
+  const abroad = { not: { prop: 'city', op: 'eq', ref: 'trait:city' } }
+  const where = { all: [abroad, { prop: 'price', op: 'gte', value: 10 }] }
+  const event = { name: 'Ordered', where, window: { last: '30d' } }
+  const rig = await projecting({ event, count: { op: 'gte', value: 2 } })
+  const inCity = (userId: string, city: string) => ({
+    ...{ userId, type: 'identify' as const },
+    traits: { city },
+  })
+  const ordered = (userId: string, city: string, price = 10) => ({
+    ...{ userId, properties: { city, price } },
+  })
+  await rig.send(
+    ...[inCity('u1', 'Cork'), ordered('u1', 'Oslo'), ordered('u1', 'Cork'), ordered('u1', 'Rome')],
+    ...[
+      inCity('u2', 'Oslo'),
+      ordered('u2', 'Oslo'),
+      ordered('u2', 'Rome'),
+      ordered('u2', 'Rome', 9),
+    ],
+  )
+  await rig.caughtUp()
+  expect(await rig.members(1)).toEqual(['u1'])
+  await rig.send(inCity('u1', 'Rome'), ordered('u1', 'Rome'), inCity('u2', 'Cork'))
+  await rig.caughtUp()
+  expect(await rig.members(1)).toEqual(['u1', 'u2'])
+  await rig.send(inCity('u1', 'Oslo'), inCity('u2', 'Rome'))
+  await rig.caughtUp()
+  expect(await rig.members(1)).toEqual(['u1'])
+  rig.advance(31 * day)
+  await rig.sweep()
+  expect(await rig.members(1)).toEqual([])
+})
+
 test('only events that pass the filter count', async () => {
   const where = {
     any: [

@@ -79,9 +79,14 @@ export const aMessage = (over: Sent, now: number): Message => {
 }
 
 const tables =
-  'position, identity, ustate, membership, merge, audience_build, audience_fence, leaf, audience_state, duplicate_chunk, duplicate_segment, duplicate_page, usage_call, usage_sighting, usage_page, account_user, account_delta, account_visit, account_count, account_turn'
+  'position, identity, ustate, membership, merge, audience_build, audience_fence, leaf, audience_state, duplicate_chunk, duplicate_segment, duplicate_page, usage_call, usage_sighting, usage_page, account_user, account_delta, account_visit, account_count, account_turn, identity_order'
 
-const defaultPartitions: Partitions = { calls: 3, 'calls.import': 2, outbound: 1 }
+const defaultPartitions: Partitions = {
+  calls: 3,
+  'calls.import': 2,
+  outbound: 1,
+  'outbound.replay': 1,
+}
 
 export const aRig = async (
   pool: Pool,

@@ -1,7 +1,7 @@
 // Audiences and computed traits of every shape, over few events, properties and traits, so that they often
 // hold and often turn over.
 import fc from 'fast-check'
-import type { Audience, Condition, Filter, Measure } from '../oracle/oracle.ts'
+import type { Audience, Condition, Filter, Measure, OfUsers } from '../oracle/language.ts'
 import type { Json } from '../oracle/values.ts'
 
 export const eventNames = ['Ordered', 'Seen', 'Left'] as const
@@ -80,6 +80,21 @@ const filter: fc.Arbitrary<Filter> = fc.oneof(
   fc.tuple(prop, prop).map((all) => ({ all })),
   fc.tuple(prop, prop).map((any) => ({ any })),
 )
+/** A property beside a trait: what it says moves with the traits. */
+const moving = fc
+  .record({
+    prop: one('p', 'q', 'in.x', 'list'),
+    op: one('eq', ...orderOps),
+    ref: one('trait:limit', 'trait:age', 'trait:plan', 'trait:plan.in'),
+  })
+  .map((it) => it as Filter)
+const eventFilter: fc.Arbitrary<Filter> = fc.oneof(
+  { weight: 3, arbitrary: filter },
+  moving,
+  fc.tuple(prop, moving).map((all) => ({ all })),
+  fc.tuple(moving, filter).map((any) => ({ any })),
+  fc.tuple(moving, moving).map(([a, b]): Filter => ({ all: [{ not: a }, b] })),
+)
 
 const window = fc.oneof(
   one(...spans).map((last) => ({ last })),
@@ -99,7 +114,7 @@ const maybe = <T>(it: fc.Arbitrary<T>, freq = 2) => fc.option(it, { nil: undefin
 const event = fc
   .record({
     name: one('Ordered', 'Ordered', 'Seen', 'Left'),
-    where: maybe(filter, 1),
+    where: maybe(eventFilter, 3),
     window: maybe(window, 4),
   })
   .map(defined)
@@ -158,7 +173,7 @@ const step = fc
             (it): Filter => ({ all: [it, { prop: 'p', op: 'eq', ref: 'a.prop.p' } as Filter] }),
           ),
         ),
-        1,
+        3,
       ),
     }),
     within: maybe(one(...spans), 3),
@@ -167,7 +182,7 @@ const step = fc
   .map(defined)
 const sequence: fc.Arbitrary<Condition> = fc
   .tuple(
-    fc.record({ name: one('Ordered', 'Seen'), where: maybe(prop, 1) }).map(defined),
+    fc.record({ name: one('Ordered', 'Seen'), where: maybe(prop, 3) }).map(defined),
     fc.array(step, { minLength: 1, maxLength: 2 }),
     maybe(window, 3),
     one('did', 'immediate', 'after_deadline'),
@@ -252,6 +267,18 @@ export const anyCondition = (known: Known, depth = 2): fc.Arbitrary<Condition> =
 
 export type Definition = Required<Audience>
 
+/** The first few are referred to by others, as only audiences of users can be. */
+const maybeOfAccounts = (
+  condition: fc.Arbitrary<Condition>,
+  at: number,
+): fc.Arbitrary<Condition | OfUsers> => {
+  if (at < 3) return condition
+  const ofUsers = fc
+    .record({ quantifier: one('any', 'all', 'none'), where: condition })
+    .map((users): OfUsers => ({ users }))
+  return fc.oneof({ weight: 4, arbitrary: condition }, ofUsers)
+}
+
 /** Computed traits first; an audience may refer to those before it. */
 export const someDefinitions = (
   traits: number,
@@ -264,7 +291,10 @@ export const someDefinitions = (
         .tuple(
           ...Array.from({ length: audiences }, (_, at) =>
             fc.tuple(
-              anyCondition({ traits: measures.map(([it]) => it), audiences: Math.min(at, 3) }),
+              maybeOfAccounts(
+                anyCondition({ traits: measures.map(([it]) => it), audiences: Math.min(at, 3) }),
+                at,
+              ),
               one(...zones),
               one(true, true, false),
             ),

@@ -72,6 +72,18 @@ export const saidByAnyone: fc.Arbitrary<Said> = fc
           .tuple(identify, fc.option(users, { freq: 3 }), fc.option(visitors))
           .map(([call, userId, anonymousId]) => ({ ...call, userId, anonymousId })),
       },
+      {
+        weight: 3,
+        arbitrary: fc
+          .record({
+            groupId: fc.constantFrom('g1', 'g2', 'g3', '0'),
+            who: fc.oneof(
+              users.map((userId) => ({ userId })),
+              visitors.map((anonymousId) => ({ anonymousId })),
+            ),
+          })
+          .map(({ groupId, who }) => ({ type: 'group' as const, groupId, ...who })),
+      },
       fc.record({
         type: fc.constant('alias' as const),
         userId: users,

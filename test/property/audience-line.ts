@@ -3,10 +3,12 @@ import fc from 'fast-check'
 import { expect } from 'vitest'
 import type { Message } from '../../src/domain/message.ts'
 import { openCodecs } from '../../src/log/avro.ts'
+import { partitionsOf } from '../../src/log/partitions.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
 import type { Running } from '../../src/running.ts'
 import { findSyncRun, requestSync } from '../../src/sync/request.ts'
 import { startSync } from '../../src/sync/sync.ts'
+import type { Condition } from '../oracle/language.ts'
 import { type Answers, answers, changesBetween } from '../oracle/oracle.ts'
 import { type Call, withoutDuplicates } from '../oracle/people.ts'
 import type { Json } from '../oracle/values.ts'
@@ -87,7 +89,7 @@ type Opening = Pick<LineScene, 'start' | 'definitions'> & Partial<LineScene>
 export const openLine = async (pool: Pool, scene: Opening) => {
   const { start, definitions, late, limits } = { ...whole, ...scene }
   // One partition, so that the log has one order for both.
-  const rig = await aRig(pool, [], { calls: 1, 'calls.import': 1, outbound: 1 })
+  const rig = await aRig(pool, [], partitionsOf(1))
   await pool.query('truncate sync_run, sync_chunk, sync_schedule, outbox restart identity')
   await pool.query('update outbox_shard set seq = 0')
   await pool.query('update relay set bounds = null')
@@ -200,8 +202,17 @@ const refersTo = (
   })
 
 /** The same in other words. */
-const saidOtherwise = (it: Definition): Definition =>
-  it.kind === 'trait' ? it : { ...it, condition: { all: [{ not: { not: it.condition } }] } }
+const saidOtherwise = (it: Definition): Definition => {
+  if (it.kind === 'trait') return it
+  const otherwise = (said: Condition): Condition => ({ all: [{ not: { not: said } }] })
+  const { condition } = it
+  return 'users' in condition
+    ? {
+        ...it,
+        condition: { users: { ...condition.users, where: otherwise(condition.users.where) } },
+      }
+    : { ...it, condition: otherwise(condition) }
+}
 
 /** The last two audiences get each other's definition, as an edit of both. */
 const swapped = (all: readonly Definition[]): readonly Definition[] => {
@@ -209,7 +220,8 @@ const swapped = (all: readonly Definition[]): readonly Definition[] => {
   const free = [left, right].every(
     (it) => it?.kind === 'audience' && !JSON.stringify(it).includes('"audience":'),
   )
-  if (!free) return all
+  // An audience of users is never turned into one of accounts.
+  if (!free || 'users' in left.condition !== 'users' in right.condition) return all
   return [...all.slice(0, -2), { ...right, key: left.key }, { ...left, key: right.key }]
 }
 

@@ -75,6 +75,17 @@ const tree = (leaf: fc.Arbitrary<JsonObject>, depth: number): fc.Arbitrary<JsonO
 }
 
 const filter = tree(prop, 2)
+/** Of what is counted or measured: beside a trait, too. */
+const moving = merged(
+  path(false).map((found) => ({ prop: found })),
+  opIn(...orderOps),
+  fc.oneof(
+    fc.constant({ ref: 'trait:plan.city' }),
+    path(false).map((trait) => ({ ref: { trait } })),
+  ),
+  ci,
+)
+const eventFilter = tree(fc.oneof({ weight: 3, arbitrary: prop }, moving), 2)
 const window = fc.oneof(
   merged(fc.constantFrom('7d', '168h', '60m', '2w').map((last) => ({ last }))),
   fc.constant({ last: '2h', grid: '2m' }),
@@ -90,7 +101,7 @@ const window = fc.oneof(
 )
 const event = merged(
   word.map((name) => ({ name })),
-  maybe('where', filter),
+  maybe('where', eventFilter),
   maybe('window', window),
 ).map((found) => ({ event: found }))
 

@@ -41,7 +41,7 @@ export const openPair = async ({ brokers, prefix, ...options }: PairOptions): Pr
 }
 
 export const topicsOf = (prefix: string) =>
-  (['calls', 'calls.import', 'outbound'] as const).map((topic) => prefix + topic)
+  (['calls', 'calls.import', 'outbound', 'outbound.replay'] as const).map((topic) => prefix + topic)
 
 export const openKafkaHarness = async ({ brokers, prefix }: Options): Promise<LogHarness> => {
   await ensureTopics({ brokers, prefix, logger: testLogger, partitions })

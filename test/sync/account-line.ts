@@ -8,8 +8,9 @@ import type { Pool } from '../../src/postgres/sql.ts'
 import type { Running } from '../../src/running.ts'
 import { findSyncRun, requestSync } from '../../src/sync/request.ts'
 import { startSync } from '../../src/sync/sync.ts'
-import { type Condition, judgeOf } from '../oracle/oracle.ts'
-import { type Call, peopleOf } from '../oracle/people.ts'
+import type { Condition, OfUsers } from '../oracle/language.ts'
+import { answers } from '../oracle/oracle.ts'
+import type { Call } from '../oracle/people.ts'
 import { aRig, audience, type Rig, type Sent, until } from '../project/rig.ts'
 import { aDestination } from '../support/configuration.ts'
 import { told } from './stage.ts'
@@ -44,33 +45,11 @@ const audienceOf = (id: number, [condition, includeAnonymous]: (typeof definitio
 
 type Told = ReadonlySet<string>
 
-type Tied = Call & { readonly groupId: string | null }
-
 /** Who has a user id and is in the audience: by the definition, from nothing. */
-const membersOf = (log: readonly Tied[], of: Audience, at: number): Told => {
-  const { quantifier, where } = of.condition['users'] as unknown as {
-    quantifier: string
-    where: Condition
-  }
-  const people = peopleOf(log).map(({ userId, calls }) => {
-    const scope = { zone: 'UTC', others: [], identified: userId !== null }
-    const groups = calls.flatMap((call) =>
-      call.type === 'group' ? [(call as Tied).groupId as string] : [],
-    )
-    return { userId, groups: new Set(groups), meets: judgeOf(where, calls, scope)(at) }
-  })
-  const counted = people.filter(({ userId }) => of.includeAnonymous || userId !== null)
-  const passing = [...new Set(people.flatMap(({ groups }) => [...groups]))].filter((group) => {
-    const theirs = counted.filter(({ groups }) => groups.has(group))
-    if (quantifier === 'any') return theirs.some(({ meets }) => meets)
-    const wanted = quantifier === 'all'
-    return theirs.length > 0 && theirs.every(({ meets }) => meets === wanted)
-  })
-  return new Set(
-    people.flatMap(({ userId, groups }) =>
-      userId !== null && passing.some((group) => groups.has(group)) ? [userId] : [],
-    ),
-  )
+const membersOf = (log: readonly Call[], of: Audience, at: number): Told => {
+  const { key, includeAnonymous } = of
+  const condition = of.condition as unknown as OfUsers
+  return new Set(answers(log, { key, condition, includeAnonymous }, at).named.keys())
 }
 
 const changes = (before: Told, after: Told): readonly string[] =>
@@ -121,7 +100,7 @@ const orderlessCall = (pick: Pick, now: number): Sent => {
   return { ...call, type, userId, anonymousId }
 }
 
-const asCall = (message: Awaited<ReturnType<Rig['send']>>[number]): Tied => ({
+const asCall = (message: Awaited<ReturnType<Rig['send']>>[number]): Call => ({
   ...message,
   ...JSON.parse(Buffer.from(message.body).toString('utf8')),
 })
@@ -155,7 +134,12 @@ const unsteady = (pool: Pool, fault: Line['fault']): Pool => ({
 const openLine = async ({ pool, audiences, partitions: calls, projectors, fault }: Line) => {
   const running: Running[] = []
   const stopAll = () => Promise.all(running.splice(0).map((stage) => stage.stop()))
-  const rig = await aRig(pool, audiences, { calls, 'calls.import': 1, outbound: 3 })
+  const rig = await aRig(pool, audiences, {
+    calls,
+    'calls.import': 1,
+    outbound: 3,
+    'outbound.replay': 1,
+  })
   await pool.query(
     'truncate sync_run, sync_chunk, sync_schedule, sync_destination, outbox restart identity',
   )
@@ -242,7 +226,7 @@ export const liveThrough = async ({ pool, seed, steps, partitions }: History): P
   })
   const { rig, configure, startAll, stopAll, sync } = line
   const call = partitions === 1 ? aCall : orderlessCall
-  const log: Tied[] = []
+  const log: Call[] = []
   const before = new Map<string, Told>()
   let said = 0
   try {

@@ -5,7 +5,8 @@ import { openCodecs } from '../../src/log/avro.ts'
 import type { Running } from '../../src/running.ts'
 import { findSyncRun, requestSync } from '../../src/sync/request.ts'
 import { startSync } from '../../src/sync/sync.ts'
-import { type Answers, answers, type Condition, changesBetween } from '../oracle/oracle.ts'
+import type { Condition } from '../oracle/language.ts'
+import { type Answers, answers, changesBetween } from '../oracle/oracle.ts'
 import type { Call } from '../oracle/people.ts'
 import { aRig, audience, type Rig, type Sent, until } from '../project/rig.ts'
 import { aDestination } from '../support/configuration.ts'
@@ -102,7 +103,7 @@ const openLine = async () => {
   const audiences = conditions.map((condition, index) =>
     audience(index + 1, condition, { syncEveryMs }),
   )
-  const counts = { calls: 1, 'calls.import': 1, outbound: 3 }
+  const counts = { calls: 1, 'calls.import': 1, outbound: 3, 'outbound.replay': 1 }
   const rig = await aRig(pool, audiences, counts)
   await pool.query('truncate sync_run, sync_chunk, sync_schedule, outbox restart identity')
   await pool.query('update outbox_shard set seq = 0')

@@ -5,6 +5,7 @@ import type { Outbound } from '../../src/domain/message.ts'
 import { openCodecs } from '../../src/log/avro.ts'
 import type { Topic } from '../../src/log/log.ts'
 import { type MemoryLog, memoryLog } from '../../src/log/memory.ts'
+import { partitionsOf } from '../../src/log/partitions.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
 import type { Running } from '../../src/running.ts'
 import { startSync } from '../../src/sync/sync.ts'
@@ -38,7 +39,7 @@ export const openWorld = async (pool: Pool): Promise<World> => {
   const running = new Set<Running>()
   let now = start.getTime()
   const clock = () => new Date(now)
-  const counts = { calls: partitions, 'calls.import': partitions, outbound: partitions }
+  const counts = partitionsOf(partitions)
   const log = memoryLog({ partitions: counts, clock })
   const [source, appender] = [log.source(), log.appender()]
   const logger = pino({ level: process.env['TEST_LOG'] ?? 'silent' })

@@ -63,6 +63,22 @@ export const singlePathAt = (at: Reading): Path | null => {
     : path
 }
 
+/** "trait:plan.tier" or {"trait": path}; `undefined` for what is about no trait. */
+export const traitRefAt = (at: Reading): Ref | null | undefined => {
+  const { value } = at
+  if (typeof value === 'string' && value.startsWith('trait:')) {
+    const path = readPath(value.slice('trait:'.length))
+    return path === null || path.includes(anyElement)
+      ? at.refuse('expected a trait such as "trait:credit_limit"')
+      : { type: 'trait', path }
+  }
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, 'trait'))
+    return undefined
+  at.only(['trait'])
+  const path = singlePathAt(at.in('trait'))
+  return path === null ? null : { type: 'trait', path }
+}
+
 const isIn = <K extends Operator>(op: Operator, set: readonly K[]): op is K =>
   (set as readonly Operator[]).includes(op)
 

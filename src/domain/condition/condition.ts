@@ -29,7 +29,7 @@ export type EventSpec = {
   readonly window: Window | null
 }
 
-/** On the properties of one event. */
+/** On the properties of one event, and the traits they are compared with. */
 export type Filter =
   | { readonly type: 'all' | 'any'; readonly of: readonly Filter[] }
   | { readonly type: 'not'; readonly of: Filter }

@@ -11,12 +11,13 @@ import {
   holds,
   type LeafFinder,
   leafValue,
-  nextChange,
 } from './evaluate.ts'
 import { countNeed, type LeafNeed, measureNeed, sequenceNeed } from './leaf.ts'
+import { traitsAsked } from './moving.ts'
 import { anyElement, type Path, valueAt, valuesAt } from './path.ts'
 import type { CountOperator } from './summary/count.ts'
 import { printCondition } from './text/print.ts'
+import { nextChange } from './turn.ts'
 import type { Comparison } from './value.ts'
 import { headOf, tailOf, type Window } from './window.ts'
 
@@ -33,7 +34,10 @@ export type Bounds = { readonly from: number | null; readonly until: number | nu
 
 /** What one side of a comparison is at the instant asked for. */
 export type Fact = {
-  /** Which: "trait", or the reducer, such as "count"; of a reference with "ref " before it. */
+  /**
+   * Which: "trait", or the reducer, such as "count"; of a reference with "ref " before it, and "where trait city"
+   * of one that a property of events is compared with.
+   */
   readonly name: string
   /** `undefined` for a missing value. */
   readonly value: Json | undefined
@@ -132,12 +136,21 @@ const factsOf = (asked: Asked): readonly Fact[] => {
       const { events, threshold } = condition
       const need = countNeed(events, threshold.value + 1)
       const fact = leafFact(asked, { name: 'count', need, window: events.window })
-      return [{ ...fact, isFloor: (fact.value as number) > threshold.value }]
+      const isFloor = (fact.value as number) > threshold.value
+      return [{ ...fact, isFloor }, ...whereFacts(asked, events)]
     }
     case 'measure':
-      return [measureFact(asked, condition.measure, ''), ...refFacts(asked, condition.comparison)]
+      return [
+        measureFact(asked, condition.measure, ''),
+        ...refFacts(asked, condition.comparison),
+        ...whereFacts(asked, condition.measure.events),
+      ]
     case 'compare':
-      return [measureFact(asked, condition.left, ''), measureFact(asked, condition.right, '')]
+      return [
+        measureFact(asked, condition.left, ''),
+        measureFact(asked, condition.right, ''),
+        ...whereFacts(asked, condition.left.events, condition.right.events),
+      ]
     case 'sequence':
       return [sequenceFact(asked, condition.sequence)]
   }
@@ -161,6 +174,18 @@ const refFacts = (asked: Asked, comparison: Comparison): readonly Fact[] => {
     ? [plain('ref trait', valueAt(asked.facts.traits(), ref.path))]
     : [measureFact(asked, ref.measure, 'ref ')]
 }
+
+/** The traits that the properties of events are compared with. */
+const whereFacts = ({ facts }: Asked, ...events: readonly EventSpec[]): readonly Fact[] => {
+  const paths = events.flatMap(({ where }) => (where === null ? [] : traitsAsked(where)))
+  const texts = new Set(paths.map((path) => JSON.stringify(path)))
+  return [...texts].map((text) => {
+    const path = JSON.parse(text) as Path
+    return plain(`${whereFact}${path.join('.')}`, valueAt(facts.traits(), path))
+  })
+}
+
+const whereFact = 'where trait '
 
 const measureFact = (asked: Asked, measure: Measure, before: string): Fact =>
   leafFact(asked, {
@@ -245,8 +270,9 @@ const takesOf = (condition: Condition, json: JsonObject, facts: readonly Fact[])
 
 const articled = (name: string): string => `${/^[aeiou]/.test(name) ? 'an' : 'a'} ${name}`
 
-const comparedWith = ({ op, value }: JsonObject, [, ref]: readonly Fact[]): string => {
+const comparedWith = ({ op, value }: JsonObject, facts: readonly Fact[]): string => {
   const word = wordOf(String(op))
+  const ref = facts.find(({ name }) => name.startsWith('ref '))
   if (ref !== undefined) return `${word} ${textOf(ref.value)}`
   return value === undefined ? word : `${word} ${textOf(value)}`
 }

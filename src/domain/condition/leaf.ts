@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { measureText, sequenceText } from './canonical.ts'
 import type { Condition, EventSpec, Filter, Measure, Reduce, Sequence } from './condition.ts'
+import { splitFilter } from './moving.ts'
 import type { Kind, Summary } from './summary/kind.ts'
 import { measureKind } from './summary/measure.ts'
 import { sequenceKind } from './summary/sequence.ts'
@@ -80,7 +81,9 @@ export const feedsOf = (spec: LeafSpec): readonly Feed[] => {
       reads: spec.sequence.steps.some(({ match }) => match.length > 0),
     }))
   const { events, reduce } = spec.measure
-  return [{ event: events.name, where: events.where, step: 0, reads: 'path' in reduce }]
+  const { fixed, moving } = splitFilter(events.where)
+  const reads = 'path' in reduce || moving !== null
+  return [{ event: events.name, where: fixed, step: 0, reads }]
 }
 
 /** `keep`: no question about a count looks further than that many newest events. */

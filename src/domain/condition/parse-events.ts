@@ -1,17 +1,19 @@
 // Parsing which events are meant: {"name", "where", "window"}; and groups, which conditions have too.
 import type { JsonObject } from '../message.ts'
-import { operators, parseTest } from './comparison.ts'
+import { operators, parseTest, traitRefAt } from './comparison.ts'
 import { conditionLimits, type EventSpec, type Filter } from './condition.ts'
 import { spanOperators } from './date.ts'
 import { parseWindow } from './parse-window.ts'
+import { anyElement } from './path.ts'
 import type { Reading } from './reading.ts'
+import type { Ref } from './value.ts'
 
 export const parseEvents = (at: Reading): EventSpec | null => {
   const node = at.object()
   if (node === null) return null
   at.only(['name', 'where', 'window'])
   const name = at.in('name').text()
-  const where = Object.hasOwn(node, 'where') ? parseFilter(at.in('where'), 0) : undefined
+  const where = Object.hasOwn(node, 'where') ? parseEventFilter(at.in('where'), 0) : undefined
   const window = Object.hasOwn(node, 'window') ? parseWindow(at.in('window')) : undefined
   if (name === null || where === null || window === null) return null
   return { name, where: where ?? null, window: window ?? null }
@@ -20,21 +22,40 @@ export const parseEvents = (at: Reading): EventSpec | null => {
 /** Filters say the same of an event whenever they are asked: nothing in them moves with the time. */
 const filterOperators = operators.filter((op) => !(spanOperators as readonly string[]).includes(op))
 
-export const parseFilter = (at: Reading, depth: number): Filter | null => {
-  const node = at.object()
-  if (node === null) return null
-  const kind = kindOf(at, node, ['all', 'any', 'not', 'prop'] as const)
-  if (kind === null) return null
-  if (kind !== 'prop') return parseJunction({ at, kind, depth, parse: parseFilter })
-  const test = parseTest(at, 'prop', {
-    operators: filterOperators,
-    ref: (ref) =>
-      ref.refuse(
-        'expected a "value" here: only a later step of a sequence, at the top of its "where", refers to an earlier one; for a trait compare a measure, as in "max" with "ref"',
-      ),
-  })
-  return test === null ? null : { type: 'prop', test }
+type ParseFilter = (at: Reading, depth: number) => Filter | null
+
+const filterParser = (ref: (at: Reading) => Ref | null): ParseFilter => {
+  const parse: ParseFilter = (at, depth) => {
+    const node = at.object()
+    if (node === null) return null
+    const kind = kindOf(at, node, ['all', 'any', 'not', 'prop'] as const)
+    if (kind === null) return null
+    if (kind !== 'prop') return parseJunction({ at, kind, depth, parse })
+    const test = parseTest(at, 'prop', { operators: filterOperators, ref })
+    if (test === null) return null
+    return 'ref' in test.comparison && test.path.includes(anyElement)
+      ? at.in('prop').refuse('expected a path to one value, without "[*]", to compare with a trait')
+      : { type: 'prop', test }
+  }
+  return parse
 }
+
+/** Of one call alone: there is no user whose traits could be asked. */
+export const parseFilter = filterParser((at) =>
+  at.refuse(
+    'expected a "value" here: only a later step of a sequence, at the top of its "where", refers to an earlier one; a trait stands in the "where" of an event that is counted or measured',
+  ),
+)
+
+/** Of the events that something is made of. */
+const parseEventFilter = filterParser((at) => {
+  const trait = traitRefAt(at)
+  return trait === undefined
+    ? at.refuse(
+        'expected a trait such as "trait:city" to compare with; a step of a sequence is referred to in a later step, a measure outside the "where"',
+      )
+    : trait
+})
 
 /** The one key that says what kind of node this is. */
 export const kindOf = <K extends string>(

@@ -1,5 +1,12 @@
 // Parsing values made of events, and what they are compared with: a literal, a trait or each other.
-import { type Allowed, comparisonAt, type Operator, operators, singlePathAt } from './comparison.ts'
+import {
+  type Allowed,
+  comparisonAt,
+  type Operator,
+  operators,
+  singlePathAt,
+  traitRefAt,
+} from './comparison.ts'
 import {
   type Condition,
   conditionLimits,
@@ -10,7 +17,6 @@ import {
 } from './condition.ts'
 import { kindOf, parseEvents } from './parse-events.ts'
 import { timezoneAt } from './parse-window.ts'
-import { readPath } from './path.ts'
 import type { Reading } from './reading.ts'
 import type { CountOperator } from './summary/count.ts'
 import { listOperators, presenceOperators, type Ref, textOperators } from './value.ts'
@@ -143,18 +149,9 @@ const sideAt = (at: Reading): Measure | null => {
 
 /** "trait:plan.tier", {"trait": path} or a measure. */
 export const refAt = (at: Reading): Ref | null => {
+  const trait = traitRefAt(at)
+  if (trait !== undefined) return trait
   const { value } = at
-  if (typeof value === 'string' && value.startsWith('trait:')) {
-    const path = readPath(value.slice('trait:'.length))
-    return path === null || path.includes('[*]')
-      ? at.refuse('expected a trait such as "trait:credit_limit"')
-      : { type: 'trait', path }
-  }
-  if (typeof value === 'object' && value !== null && Object.hasOwn(value, 'trait')) {
-    at.only(['trait'])
-    const path = singlePathAt(at.in('trait'))
-    return path === null ? null : { type: 'trait', path }
-  }
   if (typeof value !== 'object' || value === null)
     return at.refuse('expected "trait:…", "computed:…" or a measure to compare with')
   const measure = sideAt(at)

@@ -1,5 +1,5 @@
 // Parsing sequences of events: steps one after the other, each with its time and what it shares with an earlier one.
-import { singlePathAt } from './comparison.ts'
+import { singlePathAt, traitRefAt } from './comparison.ts'
 import {
   type Condition,
   conditionLimits,
@@ -129,6 +129,10 @@ const parseMatch = (at: Reading, labels: readonly string[]): Match | null => {
 /** "a.prop.cart_id" or {"step": "a", "prop": path} */
 const stepRefAt = (at: Reading, labels: readonly string[]): Pick<Match, 'step' | 'of'> | null => {
   const { value } = at
+  if (traitRefAt(at) !== undefined)
+    return at.refuse(
+      'expected a property of an earlier step: a trait can stand in the "where" of an event that is counted or measured, not in a sequence',
+    )
   if (typeof value === 'object' && value !== null) {
     at.only(['step', 'prop'])
     const of = singlePathAt(at.in('prop'))

@@ -182,9 +182,24 @@ test.each([
     'found "trait"',
   ],
   [
-    { event: { ...event, where: { prop: 'a', op: 'gt', ref: 'trait:b' } }, count: once },
+    { event: { ...event, where: { prop: 'a', op: 'gt', ref: 'b.prop.c' } }, count: once },
     'event.where.ref',
-    'compare a measure',
+    'expected a trait such as',
+  ],
+  [
+    { event: { ...event, where: { prop: 'a', op: 'gt', ref: 'trait:b[*]' } }, count: once },
+    'event.where.ref',
+    'expected a trait such as',
+  ],
+  [
+    { event: { ...event, where: { prop: 'a[*]', op: 'eq', ref: 'trait:b' } }, count: once },
+    'event.where.prop',
+    'a path to one value',
+  ],
+  [
+    { event: { ...event, where: { prop: 'a', op: 'starts_with', ref: 'trait:b' } }, count: once },
+    'event.where',
+    '"ref" is not known here',
   ],
   [
     { event: { ...event, where: { prop: 'a', op: 'within_last', value: '1d' } }, count: once },

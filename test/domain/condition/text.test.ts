@@ -195,9 +195,14 @@ test.each([
   ["trait('a').before_date('yesterday')", "(|'yesterday'", 'expected a date'],
   ["trait('a') > 1 AND event('A').within(30 seconds).count() > 1", '|within', 'one minute'],
   [
-    "event('A').where(property('price') >= trait('limit')).count() >= 1",
-    ">= |trait('limit')",
+    "event('A').where(property('price') >= computed('limit')).count() >= 1",
+    ">= |computed('limit')",
     'compare a measure',
+  ],
+  [
+    "sequence(event('A').where(property('price') >= trait('limit')), did event('B'))",
+    ">= |trait('limit')",
+    'not in a sequence',
   ],
   [
     "event('A').where(property('a') = property(parent: 'a')).count() > 0",

@@ -25,9 +25,16 @@ export type Kind<S> = {
   valueAt(summary: S, at: number): Json | undefined
   /** The first instant after `at` at which time alone may change the value, `Infinity` for never. */
   nextChange(summary: S, at: number): number
+  /** Of one event, what it adds to each of several values; absent where an event is one whole. */
+  readonly parts?: (seen: Observation) => readonly Part<S>[]
+  /** Just what counts while the traits are these; absent where traits are not asked. */
+  readonly narrow?: (summary: S, traits: Json) => S
   /** Whether something was, or may have been, left out to keep it bounded; never where it is missing. */
   readonly capped?: (summary: S) => boolean
 }
+
+/** What one event adds to one value, by the value's name. */
+export type Part<S> = { readonly name: string; readonly summary: S }
 
 /** What a leaf keeps, to those who only hand it on. */
 export type Summary = unknown

@@ -5,9 +5,9 @@ import { firstAfter, spanOf } from './buckets.ts'
 import type { Kind, Observation } from './kind.ts'
 import { inside, type Series } from './series.ts'
 import { emptyValues, type Key, type Values, valuesFold } from './values.ts'
-import { readValues, type ValuesForm, writeValues } from './values-form.ts'
+import { counted, readValues, uncounted, type ValuesForm, writeValues } from './values-form.ts'
 
-export type ValuesSpec<K extends Key> = Pick<ValuesForm<K>, 'writeKey' | 'readKey'> & {
+export type ValuesSpec<K extends Key> = Pick<ValuesForm<K, number>, 'writeKey' | 'readKey'> & {
   readonly window: Window | null
   /** Whether it matters how often a value was there. */
   readonly isCounted: boolean
@@ -18,19 +18,32 @@ export type ValuesSpec<K extends Key> = Pick<ValuesForm<K>, 'writeKey' | 'readKe
   readonly answer: (keys: readonly K[], counts: readonly number[]) => Json | undefined
 }
 
+const once = () => 1
+
 export const valuesKind = <K extends Key>(spec: ValuesSpec<K>): Kind<Values<K>> => {
   const { window, isCounted, cellsMax } = spec
   const span = spanOf(window)
   // In a window of ages the newest may not be in yet.
   const isNewestEnough = !isCounted && window?.type !== 'ago'
-  const fold = valuesFold<K>({ span, isCounted, isNewestEnough, cellsMax })
+  const merge = isCounted ? (held: number, added: number) => held + added : (held: number) => held
+  const fold = valuesFold<K, number>({ span, merge, isNewestEnough, cellsMax })
   const isTimed = span !== Number.POSITIVE_INFINITY
-  const form = { ...spec, isTimed, isListed: isTimed && !isNewestEnough }
+  const cells = isCounted ? counted : uncounted
+  const form = { ...spec, ...cells, isTimed, isListed: isTimed && !isNewestEnough }
   return {
     empty: emptyValues,
     fold: (values, seen) => {
       const bucket = bucketOf(window, seen.te)
-      return bucket === null ? values : fold.add(values, bucket, spec.keysOf(seen))
+      if (bucket === null) return values
+      return fold.add(values, bucket, { keys: spec.keysOf(seen), cellAt: once })
+    },
+    parts: (seen) => {
+      const bucket = bucketOf(window, seen.te)
+      if (bucket === null) return []
+      return spec.keysOf(seen).map((key) => ({
+        name: String(key),
+        summary: fold.add(emptyValues, bucket, { keys: [key], cellAt: once }),
+      }))
     },
     combine: fold.combine,
     write: (to, values) => writeValues(to, values, form),

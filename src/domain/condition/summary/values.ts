@@ -3,45 +3,52 @@ import { alive, emptySeries, never, type Rule, type Series, seriesFold } from '.
 
 export type Key = string | number
 
-export type Values<K extends Key> = {
+export type Values<K extends Key, C = number> = {
   /** Ascending. */
   readonly keys: readonly K[]
-  /** How often each was there, or just that it was. */
-  readonly series: readonly Series<number>[]
+  /** What is kept of each: how often it was there, or just that it was. */
+  readonly series: readonly Series<C>[]
   /** The newest bucket of all, -1 before there is one. */
   readonly newest: number
   /** Of all series together. */
   readonly cells: number
 }
 
-export type ValuesRule = {
+export type ValuesRule<C> = {
   readonly span: number
-  /** Whether the events of a bucket are counted. */
-  readonly isCounted: boolean
+  /** Of one value in one bucket; `held` itself where `added` changes nothing. */
+  readonly merge: (held: C, added: C) => C
   /** Whether only the newest bucket of a value can matter. */
   readonly isNewestEnough: boolean
   readonly cellsMax: number
 }
 
-export const emptyValues: Values<never> = { keys: [], series: [], newest: -1, cells: 0 }
+export const emptyValues: Values<never, never> = { keys: [], series: [], newest: -1, cells: 0 }
 
-export type ValuesFold<K extends Key> = {
-  /** The same object when it changes nothing. */
-  add(values: Values<K>, bucket: number, keys: readonly K[]): Values<K>
-  combine(left: Values<K>, right: Values<K>): Values<K>
+/** What one event adds: to each of these values, by its place, a cell. */
+export type Added<K extends Key, C> = {
+  readonly keys: readonly K[]
+  readonly cellAt: (place: number) => C
 }
 
-export const valuesFold = <K extends Key>(rule: ValuesRule): ValuesFold<K> => {
-  const cells: Rule<number> = {
+export type ValuesFold<K extends Key, C> = {
+  /** The same object when it changes nothing. */
+  add(values: Values<K, C>, bucket: number, added: Added<K, C>): Values<K, C>
+  combine(left: Values<K, C>, right: Values<K, C>): Values<K, C>
+}
+
+export const valuesFold = <K extends Key, C>(rule: ValuesRule<C>): ValuesFold<K, C> => {
+  const cells: Rule<C> = {
     span: rule.span,
-    merge: rule.isCounted ? (held, added) => held + added : (held) => held,
+    merge: rule.merge,
     dominates: rule.isNewestEnough ? () => true : never,
   }
   const fold = seriesFold(cells)
-  const addOne = (values: Values<K>, bucket: number, key: K): Values<K> => {
+  type One = { readonly bucket: number; readonly key: K; readonly cell: C }
+  const addOne = (values: Values<K, C>, { bucket, key, cell }: One): Values<K, C> => {
     const at = placeOf(values.keys, key)
     const held = values.keys[at] === key ? values.series[at] : undefined
-    const added = fold.add(held ?? emptySeries, bucket, 1)
+    const added = fold.add(held ?? emptySeries, bucket, cell)
     if (added === held) return values
     return {
       keys: held === undefined ? values.keys.toSpliced(at, 0, key) : values.keys,
@@ -52,10 +59,11 @@ export const valuesFold = <K extends Key>(rule: ValuesRule): ValuesFold<K> => {
     }
   }
   return {
-    add: (values, bucket, keys) => {
+    add: (values, bucket, { keys, cellAt }) => {
       if (bucket <= values.newest - rule.span) return values
       let added = values
-      for (const key of keys) added = addOne(added, bucket, key)
+      for (let at = 0; at < keys.length; at++)
+        added = addOne(added, { bucket, key: keys[at] as K, cell: cellAt(at) })
       return added === values ? values : bounded(added, rule)
     },
     combine: (left, right) => {
@@ -77,11 +85,13 @@ const placeOf = <K extends Key>(keys: readonly K[], key: K): number => {
   return from
 }
 
-type Combine = (left: Series<number>, right: Series<number>) => Series<number>
-
-const union = <K extends Key>(left: Values<K>, right: Values<K>, combine: Combine): Values<K> => {
+const union = <K extends Key, C>(
+  left: Values<K, C>,
+  right: Values<K, C>,
+  combine: (left: Series<C>, right: Series<C>) => Series<C>,
+): Values<K, C> => {
   const keys: K[] = []
-  const series: Series<number>[] = []
+  const series: Series<C>[] = []
   let [l, r] = [0, 0]
   while (l < left.keys.length || r < right.keys.length) {
     const [a, b] = [left.keys[l], right.keys[r]]
@@ -90,8 +100,8 @@ const union = <K extends Key>(left: Values<K>, right: Values<K>, combine: Combin
     keys.push((isLeft ? a : b) as K)
     series.push(
       combine(
-        isLeft ? (left.series[l++] as Series<number>) : emptySeries,
-        isRight ? (right.series[r++] as Series<number>) : emptySeries,
+        isLeft ? (left.series[l++] as Series<C>) : emptySeries,
+        isRight ? (right.series[r++] as Series<C>) : emptySeries,
       ),
     )
   }
@@ -99,10 +109,10 @@ const union = <K extends Key>(left: Values<K>, right: Values<K>, combine: Combin
 }
 
 /** Of keys, ascending, and what each of them has. */
-export const valuesOf = <K extends Key>(
+export const valuesOf = <K extends Key, C>(
   keys: readonly K[],
-  series: readonly Series<number>[],
-): Values<K> => {
+  series: readonly Series<C>[],
+): Values<K, C> => {
   let [newest, cells] = [-1, 0]
   for (const { buckets } of series) {
     newest = Math.max(newest, buckets[0] as number)
@@ -111,7 +121,10 @@ export const valuesOf = <K extends Key>(
   return { keys, series, newest, cells }
 }
 
-const bounded = <K extends Key>(values: Values<K>, { span, cellsMax }: ValuesRule): Values<K> => {
+const bounded = <K extends Key, C>(
+  values: Values<K, C>,
+  { span, cellsMax }: ValuesRule<C>,
+): Values<K, C> => {
   const tail = values.newest - span
   const lives = values.series.every(({ buckets }) => (buckets[buckets.length - 1] as number) > tail)
   const living = lives ? values : mapped(values, (series) => alive(series, tail))
@@ -119,15 +132,15 @@ const bounded = <K extends Key>(values: Values<K>, { span, cellsMax }: ValuesRul
 }
 
 /** Without the keys of which nothing is left. */
-const mapped = <K extends Key>(
-  { keys, series }: Values<K>,
-  change: (series: Series<number>) => Series<number>,
-): Values<K> => {
+const mapped = <K extends Key, C>(
+  { keys, series }: Values<K, C>,
+  change: (series: Series<C>) => Series<C>,
+): Values<K, C> => {
   const kept: K[] = []
-  const changed: Series<number>[] = []
+  const changed: Series<C>[] = []
   // From the largest, as `cut` takes them.
   for (let at = keys.length - 1; at >= 0; at--) {
-    const left = change(series[at] as Series<number>)
+    const left = change(series[at] as Series<C>)
     if (left.buckets.length === 0) continue
     kept.push(keys[at] as K)
     changed.push(left)
@@ -139,7 +152,7 @@ const mapped = <K extends Key>(
  * Without `count` cells: the oldest, and of one bucket those of the largest keys. What goes ranks below
  * all that stays, and always will: it does not matter in which order they came.
  */
-const cut = <K extends Key>(values: Values<K>, count: number): Values<K> => {
+const cut = <K extends Key, C>(values: Values<K, C>, count: number): Values<K, C> => {
   const buckets = new Float64Array(values.cells)
   let filled = 0
   for (const series of values.series)

@@ -84,21 +84,25 @@ const readPrimary = (
   const path = bracketed(cursor, () => readPathText(cursor))
   return eachOf(
     cursor,
-    readComparison(cursor, () => readStepProperty(cursor, within)),
+    readComparison(cursor, () => readOperand(cursor, within)),
     (comparison) => cursor.like({ prop: path, ...comparison }, comparison, at),
   )
 }
 
-/** property(a: 'cart_id') of the step called a. */
-const readStepProperty = (cursor: Cursor, { parent }: Within): Json => {
+/** trait('city') of the user, or property(a: 'cart_id') of the step called a. */
+const readOperand = (cursor: Cursor, { parent }: Within): Json => {
   const { at, text } = cursor.peek()
-  if (text === 'trait' || text === 'computed')
+  if (text === 'computed')
     return cursor.refuse(
-      `a literal: a property is not compared with a ${text}; compare a measure, as in max(property('price')) >= trait('limit')`,
+      "a literal or a trait: a property is not compared with a computed trait; compare a measure, as in max(property('price')) >= computed('limit')",
       at,
     )
+  if (cursor.skip('trait'))
+    return cursor.note({ trait: bracketed(cursor, () => readPathText(cursor)) }, at)
   if (!cursor.skip('property'))
-    return cursor.refuse("a text in quotes, a number, true, false or property(step: '…')")
+    return cursor.refuse(
+      "a text in quotes, a number, true, false, trait('…') or property(step: '…')",
+    )
   return bracketed(cursor, () => {
     const label = cursor.peek()
     if (label.type !== 'name') return cursor.refuse("a step, as in property(parent: 'cart_id')")

@@ -1,12 +1,14 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Reduce, Sequence } from '../../../../src/domain/condition/condition.ts'
+import type { Filter, Reduce, Sequence } from '../../../../src/domain/condition/condition.ts'
 import { kindOf, type LeafSpec } from '../../../../src/domain/condition/leaf.ts'
 import {
   distinctKind,
   modeKind,
   uniqueKind,
 } from '../../../../src/domain/condition/summary/distinct.ts'
+import { keyedKind } from '../../../../src/domain/condition/summary/keyed.ts'
+import { measureKind } from '../../../../src/domain/condition/summary/measure.ts'
 import { heldMax, sequenceKind } from '../../../../src/domain/condition/summary/sequence.ts'
 import type { Window } from '../../../../src/domain/condition/window.ts'
 import { foldAll, inOrder, isIn, rewritten, sceneOf, sizeOf } from './scene.ts'
@@ -35,6 +37,50 @@ test.each([
     { numRuns: 500 },
   )
 })
+
+const likeCity: Filter = {
+  type: 'prop',
+  test: {
+    path,
+    comparison: { op: 'eq', ref: { type: 'trait', path: ['city'] }, foldCase: false },
+  },
+}
+const reducers: readonly Reduce[] = [
+  { type: 'count' },
+  { type: 'sum', path: ['n'] },
+  { type: 'last', path: ['n'] },
+  { type: 'mode', path: ['n'], minFrequency: 1 },
+]
+
+test.each(reducers)(
+  '%j beside a trait keeps the same at its bound whatever the order',
+  (reduce) => {
+    const said = fc.record({ p: fc.constantFrom(...'abcd'), n: fc.integer({ min: 1, max: 3 }) })
+    fc.assert(
+      fc.property(sceneOf(said), fc.integer({ min: 1, max: 5 }), (scene, cellsMax) => {
+        const { window, events, cut } = scene
+        const ofAllTime = { events: { name: 'a', where: null, window: null }, reduce }
+        const kind = keyedKind({
+          filter: likeCity,
+          window,
+          cellsMax,
+          inner: measureKind(ofAllTime, 9),
+        })
+        const whole = foldAll(kind, events)
+        expect(whole.cells).toBeLessThanOrEqual(cellsMax)
+        expect(kind.capped?.(whole)).toBe(whole.cells === cellsMax)
+        expect(foldAll(kind, events.toReversed())).toEqual(whole)
+        const [left, right] = [
+          foldAll(kind, events.slice(0, cut)),
+          foldAll(kind, events.slice(cut)),
+        ]
+        expect(kind.combine(left, right)).toEqual(whole)
+        expect(rewritten(kind, whole)).toEqual(whole)
+      }),
+      { numRuns: 300 },
+    )
+  },
+)
 
 test('the number of distinct values is exact up to its bound, stays there, and says so', () => {
   fc.assert(
