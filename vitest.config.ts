@@ -15,8 +15,9 @@ const snippets = 'test/**/*.snippets.test.ts'
 const php = 'test/**/*.php.test.ts'
 const chaos = 'test/**/*.chaos.test.ts'
 const fuzz = 'test/**/*.fuzz.test.ts'
+const s3 = 'test/**/*.s3.test.ts'
 /** What has a suite of its own. */
-const suites = [kafka, acceptance, system, clients, receivers, snippets, php, chaos, fuzz]
+const suites = [kafka, acceptance, system, clients, receivers, snippets, php, chaos, fuzz, s3]
 /** Packages that the suites of clients and receivers install for themselves. */
 const packages = '**/node_modules/**'
 
@@ -82,6 +83,16 @@ export default defineConfig({
           include: [fuzz],
           exclude: [packages],
           testTimeout: 2_147_483_647,
+        },
+      },
+      // The archive on a real S3 server, which its set-up builds with Go: `npm run test:s3`.
+      {
+        test: {
+          ...shared,
+          name: 's3',
+          globalSetup: ['test/support/s3-gateway.ts'],
+          include: [s3],
+          exclude: [packages],
         },
       },
       // What receivers check our requests with: `npm run test:receivers`.

@@ -7,6 +7,8 @@ create table identity_order (
   topic text not null,
   partition int not null,
   log_offset bigint not null,
+  -- Of an alias: what its previous id was taken for, 0 a user id, 1 an anonymous id.
+  previous smallint,
   primary key (topic, partition, log_offset)
 );
 -- Of calls folded before, those that merged are known.

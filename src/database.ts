@@ -10,6 +10,8 @@ import type { Pool } from './postgres/sql.ts'
 export type Database = {
   readonly pool: Pool
   readonly url: string
+  /** Another pool on it, whose sessions have these server settings. */
+  openPool(settings: Readonly<Record<string, string>>, connectionsMax: number): Pool
   /** Rejects when the embedded server ends by itself; never settles for a database by URL. */
   readonly done: Promise<void>
   /** Closes the pool, then the embedded server if this process started it. */
@@ -26,14 +28,17 @@ type Options = {
 export const openDatabase = async ({ config, logger, shared }: Options): Promise<Database> => {
   const server = await serverOf(config, shared)
   let stopping = false
-  const pool = openPool({
-    url: server.url,
-    connectionsMax: config.databaseConnections,
-    name: 'millrace',
-    onError: (error) => {
-      if (!stopping) logger.warn({ err: error }, 'connection.lost')
-    },
-  })
+  const also = (settings: Readonly<Record<string, string>>, connectionsMax: number): Pool =>
+    openPool({
+      url: server.url,
+      connectionsMax,
+      name: 'millrace',
+      onError: (error) => {
+        if (!stopping) logger.warn({ err: error }, 'connection.lost')
+      },
+      settings,
+    })
+  const pool = also({}, config.databaseConnections)
   const stop = async () => {
     stopping = true
     await pool.close()
@@ -42,7 +47,7 @@ export const openDatabase = async ({ config, logger, shared }: Options): Promise
   try {
     const applied = await migrate(pool)
     if (applied.length > 0) logger.info({ applied }, 'database.migrated')
-    return { pool, url: server.url, done: server.done, stop }
+    return { pool, url: server.url, openPool: also, done: server.done, stop }
   } catch (error) {
     await stop()
     throw unreachable(error, config)

@@ -9,6 +9,7 @@ const code = await runCli({
     out: (line) => process.stdout.write(`${line}\n`),
     err: (line) => process.stderr.write(`${line}\n`),
     isTTY: process.stderr.isTTY === true,
+    over: (line) => process.stderr.write(`\r\x1b[2K${line}`),
   },
 })
 // Not `process.exitCode` alone: a client library's stray timer must not keep a finished process.

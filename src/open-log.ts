@@ -13,6 +13,8 @@ import type { Clock } from './running.ts'
 export type Log = {
   readonly source: Source
   readonly appender: Appender
+  /** Another one, so that live calls never queue behind imported ones. */
+  readonly importAppender: Appender
   readonly codecs: { readonly call: Codec<Message>; readonly outbound: Codec<Outbound> }
   close(): Promise<void>
 }
@@ -40,6 +42,7 @@ const onPostgres = (deps: Deps): Omit<Log, 'codecs'> => {
   const { partitions, retentionDays, archive, archiveTopics } = deps.config
   const source = postgresSource({ ...deps, partitions })
   const appender = postgresAppender({ ...deps, partitions })
+  const importAppender = postgresAppender({ ...deps, partitions })
   const maintenance = maintainPostgresLog({
     ...deps,
     retentionDays,
@@ -47,10 +50,10 @@ const onPostgres = (deps: Deps): Omit<Log, 'codecs'> => {
   })
   const close = async () => {
     await maintenance.stop()
-    await appender.close()
+    await Promise.all([appender.close(), importAppender.close()])
     await source.close()
   }
-  return { source, appender, close }
+  return { source, appender, importAppender, close }
 }
 
 const onKafka = async (
@@ -62,9 +65,10 @@ const onKafka = async (
   await ensureTopics({ ...connection, partitions })
   const source = kafkaSource(connection)
   const appender = kafkaAppender({ ...connection, partitions })
+  const importAppender = kafkaAppender({ ...connection, partitions })
   const close = async () => {
-    await appender.close()
+    await Promise.all([appender.close(), importAppender.close()])
     await source.close()
   }
-  return { source, appender, close }
+  return { source, appender, importAppender, close }
 }

@@ -16,11 +16,14 @@ import { searchAttempts } from './deliver/attempt-store.ts'
 import { startDeliver } from './deliver/deliver.ts'
 import type { Live } from './domain/configuration.ts'
 import type { Pipeline } from './domain/pipeline.ts'
+import { nobodySuppressed } from './domain/suppression.ts'
+import { unnoted, type Violations } from './domain/tracking-plan.ts'
 import { Fault } from './fault.ts'
 import type { Post } from './http/post.ts'
 import { undiciPost } from './http/undici-post.ts'
 import { keepingOf } from './keeping.ts'
 import { type Metrics, openMetrics } from './metrics.ts'
+import { importsOf } from './open-imports.ts'
 import { openKeyring } from './open-keyring.ts'
 import { openPast, type Past } from './open-archive.ts'
 import { type Log, openLog } from './open-log.ts'
@@ -94,7 +97,8 @@ const startParts = async (options: Options, add: Add): Promise<Omit<Millrace, ke
     pipeline,
     keyring,
   }
-  const deps = { ...shared, isReady, debugger: await tellingDebugger(shared, add) }
+  const violations = noting(shared, add)
+  const deps = { ...shared, isReady, violations, debugger: await tellingDebugger(shared, add) }
   add({ name: 'heartbeat', running: await heartbeat(deps) })
   const adminUrl = await startReaders(deps, add)
   const collectUrl = await startEdge(deps, add)
@@ -116,6 +120,7 @@ type Deps = Options &
     readonly metrics: Metrics
     readonly pipeline: Pipeline
     readonly debugger: Debugger
+    readonly violations: Violations
     readonly keyring: Keyring
     /** Between the start of the last role and the first stop. */
     readonly isReady: () => boolean
@@ -154,18 +159,30 @@ const tellingDebugger = async (
   return telling
 }
 
+/** Where calls are judged: as they come, or imported. */
+const noting = (deps: Pick<Deps, 'pool' | 'clock' | 'logger' | 'config'>, add: Add): Violations => {
+  const { roles } = deps.config
+  if (!roles.includes('collect') && !roles.includes('admin')) return unnoted
+  const violations = startViolations(deps)
+  add({ name: 'violations', running: violations })
+  return violations
+}
+
 const startReaders = async (deps: Deps, add: Add): Promise<string | null> => {
   const { config } = deps
   const has = (role: Role) => config.roles.includes(role)
   const post =
     has('admin') || has('deliver') ? undiciPost({ addresses: addressRulesOf(config) }) : null
   if (post) add(closing('post', post.close))
+  const imports = importsOf({ suppressions: nobodySuppressed, ...deps })
   const admin = has('admin')
-    ? await startAdmin({ ...adminDeps(deps), ...(post ? { post } : {}) }).catch(
+    ? await startAdmin({ ...adminDeps(deps), imports, ...(post ? { post } : {}) }).catch(
         portTaken('MILLRACE_ADMIN_PORT', config.adminPort),
       )
     : null
   if (admin) add({ name: 'admin', running: admin })
+  // Before it: a chunk that waits for its turn waits no longer.
+  add(closing('imports', async () => imports.close()))
   if (has('deliver') && post) {
     add({
       name: 'deliver',
@@ -229,8 +246,6 @@ const drainMsMax = 8_000
 const startEdge = async (deps: Deps, add: Add): Promise<string | null> => {
   const { config } = deps
   if (!config.roles.includes('collect')) return null
-  const violations = startViolations(deps)
-  add({ name: 'violations', running: violations })
   const collectors = await openCollectors({
     sql: deps.pool,
     clock: deps.clock,
@@ -245,7 +260,6 @@ const startEdge = async (deps: Deps, add: Add): Promise<string | null> => {
     limits: { drainMsMax },
     region: config.region,
     count: deps.metrics.count,
-    violations,
     trustedProxies: config.trustedProxies,
     publicUrl: config.publicUrl,
     always200: config.always200,

@@ -14,6 +14,7 @@ import { destinationSecretRoutes } from './destination-secret.ts'
 import { destinationRoutes } from './destinations.ts'
 import { explainRoutes } from './explain.ts'
 import { historyRoutes } from './history.ts'
+import { importRoutes } from './imports.ts'
 import { documentOf } from './openapi.ts'
 import { documentRoute, operationRoutes } from './operations.ts'
 import { pipelineRoutes } from './pipeline.ts'
@@ -64,6 +65,8 @@ export const routesOf = (deps: AdminDeps): readonly Route[] => {
     ...recoveryRoutes(deps),
     ...urlRoutes(deps),
     ...testSendRoutes(deps),
+    ...replayRoutes(deps),
+    ...rebuildRoutes(deps),
     ...audienceRoutes(deps),
     ...explainRoutes(deps),
     ...previewRoutes(deps),

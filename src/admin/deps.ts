@@ -4,10 +4,13 @@ import type { Keyring } from '../control/secret.ts'
 import type { searchAttempts } from '../deliver/attempt-store.ts'
 import type { Live } from '../domain/configuration.ts'
 import type { Message } from '../domain/message.ts'
+import type { Suppressions } from '../domain/suppression.ts'
 import type { AddressRules } from '../http/addresses.ts'
 import type { Post } from '../http/post.ts'
+import type { Imports } from '../import/imports.ts'
 import type { Codec, Source } from '../log/log.ts'
 import type { Pool, Sql } from '../postgres/sql.ts'
+import type { countReplay } from '../replay/count.ts'
 import type { Clock } from '../running.ts'
 
 export type SyncRun = {
@@ -23,6 +26,8 @@ export const adminLimits = {
   /** Recoveries that run or are paused, of all destinations. */
   recoveriesMax: 100,
   bodyBytesMax: 4_194_304,
+  /** How long one dry run of a replay counts before it answers with what it has. */
+  replayCountMsMax: 5_000,
   /** At a time: each reads many users. */
   previewsMax: 2,
   /** A sync that takes longer is answered 202 and can be asked after. */
@@ -59,6 +64,11 @@ export type AdminDeps = {
   /** What previews read past calls from; absent: they are answered from what is kept of users alone. */
   readonly source?: Source
   readonly codecs?: { readonly call: Codec<Message> }
+  /** Takes past calls; absent: this process takes none. */
+  readonly imports?: Imports
+  /** Counts what a replay would send; absent: nobody here does. */
+  readonly countReplay?: typeof countReplay
+  readonly suppressions?: Suppressions
   /** Posts test messages; absent: this process posts nothing. */
   readonly post?: Post
   /** What GET /metrics answers. */

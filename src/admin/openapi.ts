@@ -64,6 +64,7 @@ const operationOf = (route: Route, components: Components): Json => ({
   ],
   ...(route.body ? { requestBody: bodyOf(route, components) } : {}),
   responses: {
+  ...(route.raw ? { requestBody: rawBody } : {}),
     ...Object.fromEntries(
       Object.entries(route.answers).map(([status, answer]) => [
         status,
@@ -78,6 +79,20 @@ const operationOf = (route: Route, components: Components): Json => ({
 })
 
 const lastEventId: Json = {
+const rawBody: Json = {
+  required: true,
+  content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
+}
+
+const idempotencyKey: Json = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description:
+    'With the key and the body of an earlier request this one answers as that did, and makes nothing; with another body it is refused.',
+  schema: { type: 'string', maxLength: 255 },
+}
+
   name: 'Last-Event-ID',
   in: 'header',
   required: false,

@@ -26,6 +26,10 @@ export type Description = {
   /** The body may come as YAML too. */
   readonly yaml?: boolean
   readonly answers: Readonly<Record<number, AnswerDescription>>
+  /** The body comes as it is, of any type: whole, or as it is being sent. */
+  readonly raw?: 'bytes' | 'stream'
+  /** The header Idempotency-Key makes a second request the first one again. */
+  readonly idempotent?: boolean
   /** A stream that goes on after the event its client heard last. */
   readonly resumes?: boolean
 }
@@ -81,7 +85,7 @@ export const route = <
 ): Route => {
   const checkParams = textCheckOf(typed.params ?? Nothing)
   const checkQuery = textCheckOf(typed.query ?? Nothing)
-  const checkBody = bodyCheckOf(typed)
+  const checkBody = typed.raw ? (value: unknown) => ({ value }) : bodyCheckOf(typed)
   return {
     ...typed,
     answer: async (received) => {

@@ -1,4 +1,5 @@
 // The HTTP server of the admin API: authenticates, hands over to the routes, answers every failure in one form.
+import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { parseText } from '../control/file.ts'
@@ -26,7 +27,9 @@ export const buildServer = (
     bodyLimit: bodyBytesMax,
     exposeHeadRoutes: false,
     forceCloseConnections: 'idle',
-    requestTimeout: 30_000,
+    // Of its head; its body has `bodyMsMax`, unless it is a stream.
+    http: { headersTimeout: headersMsMax },
+    requestTimeout: 0,
     routerOptions: { maxParamLength: 1_024 },
   })
   app.decorateRequest('actor', null)
@@ -41,22 +44,43 @@ export const buildServer = (
   )
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'string' }, readJson)
-  const yamlRoutes = routes.filter(({ yaml }) => yaml === true)
-  for (const route of routes)
-    if (!yamlRoutes.includes(route)) addRoute(app, deps, { route, stopping })
+  const add = (scope: FastifyInstance, chosen: (route: Route) => boolean) => {
+    for (const route of routes) if (chosen(route)) addRoute(scope, deps, { route, stopping })
+  }
+  add(app, ({ yaml, raw }) => yaml !== true && raw === undefined)
   app.register((scope, _options, done) => {
-    scope.addContentTypeParser(
-      ['application/yaml', 'application/x-yaml', 'text/yaml'],
-      { parseAs: 'string' },
-      readYaml,
-    )
-    for (const route of yamlRoutes) addRoute(scope, deps, { route, stopping })
+    const types = ['application/yaml', 'application/x-yaml', 'text/yaml']
+    scope.addContentTypeParser(types, { parseAs: 'string' }, readYaml)
+    add(scope, ({ yaml }) => yaml === true)
+    done()
+  })
+  app.register((scope, _options, done) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', { parseAs: 'buffer' }, readWhole)
+    add(scope, ({ raw }) => raw === 'bytes')
+    done()
+  })
+  app.register((scope, _options, done) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', readStream)
+    add(scope, ({ raw }) => raw === 'stream')
     done()
   })
   return app
 }
 
 const limitsOf = (deps: AdminDeps) => ({ ...adminLimits, ...deps.limits })
+
+const headersMsMax = 30_000
+const bodyMsMax = 30_000
+
+/** A stream takes as long as it takes; any other body that does not come is not waited for. */
+const cutLate = ({ raw: request }: FastifyRequest): void => {
+  const late = setTimeout(() => {
+    if (!request.complete) request.socket.destroy()
+  }, bodyMsMax)
+  request.once('close', () => clearTimeout(late))
+}
 
 type Added = { readonly route: Route; readonly stopping: AbortSignal }
 
@@ -66,6 +90,7 @@ const addRoute = (app: FastifyInstance, deps: AdminDeps, { route, stopping }: Ad
     url: route.path,
     // Before the body is read: nobody unknown makes us parse.
     onRequest: async (request, reply) => {
+      if (route.raw !== 'stream') cutLate(request)
       if (route.access === 'open') return
       const who = await authenticate(deps, request.headers.authorization, route.access)
       if ('refused' in who) return send(reply, who.refused)
@@ -124,6 +149,11 @@ const send = (reply: FastifyReply, answer: Answer): FastifyReply => {
 }
 
 const readJson = async (_request: FastifyRequest, text: string | Buffer): Promise<unknown> => {
+const readWhole = async (_request: FastifyRequest, body: Buffer): Promise<unknown> => body
+
+const readStream = async (_request: FastifyRequest, payload: IncomingMessage): Promise<unknown> =>
+  payload
+
   const body = String(text)
   if (body === '') return undefined
   try {

@@ -35,6 +35,7 @@ const commands: Readonly<Record<string, Load>> = {
   'delete-user': () => import('./delete-user.ts'),
 }
 
+  import: () => import('./import.ts'),
 /** Exit codes: 0 done, 1 it failed, 2 the command line or the configuration was refused. */
 export const runCli = async (invocation: Invocation): Promise<number> => {
   const { terminal } = invocation

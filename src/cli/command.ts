@@ -38,6 +38,8 @@ export type Terminal = {
   /** Writes one line to standard error. */
   err(line: string): void
   readonly isTTY: boolean
+  /** Writes a line over the last one written so, where a terminal can: what moves. */
+  readonly over?: (line: string) => void
 }
 
 /** An option's text, or `null` when it was not given. */

@@ -12,6 +12,8 @@ export type AuditKind =
   | 'sync'
   | 'deletion'
   | 'recovery'
+  | 'rebuild'
+  | 'import'
 
 export type AuditEntry = {
   /** The name of the token that acted, or of the start-up step. */

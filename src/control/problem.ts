@@ -22,6 +22,7 @@ export const problemStatus = {
   key_empty: 400,
   key_taken: 409,
   last_admin_token: 409,
+  mapping_invalid: 400,
   name_invalid: 400,
   name_reserved: 400,
   name_taken: 409,

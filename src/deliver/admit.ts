@@ -3,7 +3,7 @@ import { dropIdle } from './chains.ts'
 import { isDeskFull } from './desk.ts'
 import { hold } from './hold.ts'
 import { enter, pump } from './lanes.ts'
-import { isLaneFull, isOverflowing } from './overflow.ts'
+import { holdsUpReplays, isLaneFull, isOverflowing, isReplayFull } from './overflow.ts'
 import { park, parkWaiting, untried } from './park.ts'
 import { quotaOf } from './quota.ts'
 import { startRound } from './round.ts'
@@ -52,6 +52,8 @@ const tryAdmit = (stage: Stage, delivery: Delivery): boolean => {
     relieve(stage, partition)
     return false
   }
+  if (partition.topic === 'outbound.replay' && isReplayFull(stage, lane))
+    return holdsUpReplays(stage, lane) && tryPark(stage, delivery, 'lane_full')
   if (isLaneFull(stage, lane)) {
     return isOverflowing(stage, lane) && tryPark(stage, delivery, 'lane_full')
   }

@@ -13,6 +13,8 @@ export const laneOf = (stage: Stage, destinationId: number): Lane => {
     last: openQueue(),
     target: null,
     waiting: 0,
+    replaying: 0,
+    replayFullSince: null,
     bytes: 0,
     rounds: 0,
     retries: 0,

@@ -13,9 +13,18 @@ import { releaseHeld } from './hold-store.ts'
 import { enter, pump, unpark } from './lanes.ts'
 import { placeAgain } from './order.ts'
 import { putBack } from './park.ts'
+import { isServed, withdrawnStretches } from './replays.ts'
 import { roomOf } from './rooms.ts'
 import { startRound } from './round.ts'
-import { type Chain, count, type Delivery, type Lane, type Partition, type Stage } from './stage.ts'
+import {
+  type Chain,
+  count,
+  type Delivery,
+  isMade,
+  type Lane,
+  type Partition,
+  type Stage,
+} from './stage.ts'
 import { gateOf } from './urls.ts'
 
 export type Claimed = ClaimedRow & { readonly leaseUntil: number }
@@ -137,16 +146,26 @@ const placesOf = (stage: Stage, lanes: readonly Part[]): readonly Place[] => {
 const firstTriesUntil = ({ tracker, paused }: Partition): number =>
   paused === 'quota' ? Number.MAX_SAFE_INTEGER : tracker.seen()
 
-/** Gives up what is parked for destinations that no longer exist or are switched off. */
+/** Gives up what is parked for destinations that are gone or switched off, and for cancelled replays. */
 export const cancelGone = async (tx: Connection, stage: Stage, at: Date): Promise<Cancelled> => {
   const { destinations } = stage.deps.live.now()
   const gone = [...stage.lanes.values()].filter(
     (lane) => lane.parked > 0 && !destinations.get(lane.destinationId)?.enabled,
   )
-  if (gone.length === 0) return nothingCancelled
   const partitions = heldPartitions(stage)
-  const destinationIds = gone.map(({ destinationId }) => destinationId)
-  return cancelParked(tx, { destinationIds, partitions, at, limit: stage.limits.claimMax })
+  const stretches = [
+    ...gone.flatMap(({ destinationId }) =>
+      partitions
+        .filter((partition) => !isServed(destinations.get(destinationId), partition))
+        .map(({ topic, partition }) => ({
+          ...{ topic, partition, destinationId },
+          below: Number.MAX_SAFE_INTEGER,
+        })),
+    ),
+    ...withdrawnStretches(stage, partitions),
+  ]
+  if (stretches.length === 0) return nothingCancelled
+  return cancelParked(tx, { stretches, at, limit: stage.limits.claimMax })
 }
 
 /** After the claim's commit: each row takes its place in its chain, unless an earlier one was parked since. */
@@ -246,10 +265,9 @@ const fetchNear = async (
   for await (const batch of source.read({ ...at, from, until })) {
     const entries = batch.entries.filter(({ offset }) => wanted.has(offset))
     const values = entries.map(({ value }) => value)
-    const records: readonly (Message | Outbound)[] =
-      partition.topic === 'outbound'
-        ? await codecs.outbound.decode(values)
-        : await codecs.call.decode(values)
+    const records: readonly (Message | Outbound)[] = isMade(partition)
+      ? await codecs.outbound.decode(values)
+      : await codecs.call.decode(values)
     entries.forEach(({ offset }, index) => {
       for (const arrival of wanted.get(offset) ?? []) {
         const body = bodyOf(stage, records[index] as Message | Outbound, arrival)

@@ -3,7 +3,7 @@ import type { Topic } from '../log/log.ts'
 import type { Sql } from '../postgres/sql.ts'
 import type { ChainKey } from './chain-store.ts'
 import { type Entry, total } from './ledger-store.ts'
-import type { Partition } from './stage.ts'
+import type { Stretch } from './replays.ts'
 import {
   columnsOf,
   type Ended,
@@ -121,8 +121,7 @@ export const buryParked = async (
 }
 
 type Cancellation = {
-  readonly destinationIds: readonly number[]
-  readonly partitions: readonly Partition[]
+  readonly stretches: readonly Stretch[]
   readonly at: Date
   readonly limit: number
 }
@@ -131,17 +130,19 @@ export type Cancelled = { readonly keys: readonly ChainKey[]; readonly entries: 
 
 export const nothingCancelled: Cancelled = { keys: [], entries: [] }
 
-/** Gives up what is parked for destinations that are gone or switched off; leased rows end in their round. */
+/** Gives up what is parked in these stretches; leased rows end in their round. */
 export const cancelParked = async (tx: Sql, cancellation: Cancellation): Promise<Cancelled> => {
   const { rows } = await tx.query<ChainKey & { readonly topic: Topic; readonly bytes: number }>(
     `with gone as (
        delete from parked p where p.id in (
-         select c.id from unnest($2::text[], $3::int[]) as h(topic, partition)
-          cross join unnest($1::int[]) as d(destination_id)
+         select c.id
+           from unnest($1::int[], $2::text[], $3::int[], $6::bigint[])
+             as h(destination_id, topic, partition, below)
           cross join lateral (
             select id from parked c
              where c.topic = h.topic and c.partition = h.partition
-               and c.destination_id = d.destination_id and c.lease_owner is null
+               and c.destination_id = h.destination_id and c.log_offset < h.below
+               and c.lease_owner is null
              limit $4 for update skip locked) c
           limit $4)
        returning p.*, 'cancelled' as why, p.last_status as died_of, p.attempts as tries,
@@ -149,11 +150,12 @@ export const cancelParked = async (tx: Sql, cancellation: Cancellation): Promise
      ), buried as (${buryGone(dying, '$5')})
      select topic, partition, destination_id as "destinationId", chain, body_bytes as bytes from gone`,
     [
-      cancellation.destinationIds,
-      cancellation.partitions.map(({ topic }) => topic),
-      cancellation.partitions.map(({ partition }) => partition),
+      cancellation.stretches.map(({ destinationId }) => destinationId),
+      cancellation.stretches.map(({ topic }) => topic),
+      cancellation.stretches.map(({ partition }) => partition),
       cancellation.limit,
       cancellation.at,
+      cancellation.stretches.map(({ below }) => below),
     ],
   )
   const entries = total(rows.map((row) => ({ ...row, bytes: -row.bytes, cancelled: 1 })))

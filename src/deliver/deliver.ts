@@ -18,6 +18,7 @@ import { logTold, writePositions } from './positions.ts'
 import { openQueue } from './queue.ts'
 import { openQuota, refreshQuota } from './quota.ts'
 import { lookForRecoveries } from './recover.ts'
+import { lookForReplays, openReplays } from './replays.ts'
 import { startRound } from './round.ts'
 import { openSignal } from './signal.ts'
 import type { Chain, DeliverDeps, Stage } from './stage.ts'
@@ -34,12 +35,15 @@ export const startDeliver = (deps: DeliverDeps): Running => {
   const stage = openStage(deps, {
     drained: drained.promise,
     fail: end.reject,
-    fenced: (lease) => (lease.topic === 'calls.import' ? imports : live).fenced(lease),
+    fenced: (lease) => membershipOf(lease.topic).fenced(lease),
   })
-  // Imports are a membership of their own: holding them back must not hold back live calls.
+  // Imports and replays are memberships of their own: holding them back must not hold back live calls.
   const live = join(stage, 'deliver', ['calls', 'outbound'])
   const imports = join(stage, 'deliver.import', ['calls.import'])
-  const memberships = [live, imports]
+  const replays = join(stage, 'deliver.replay', ['outbound.replay'])
+  const membershipOf = (topic: Topic) =>
+    topic === 'calls.import' ? imports : topic === 'outbound.replay' ? replays : live
+  const memberships = [live, imports, replays]
   for (const { done } of memberships) done.catch(end.reject)
   const loops = startLoops(stage)
   stage.meter.standing = () => readStanding(stage)
@@ -82,6 +86,7 @@ const openStage = (deps: DeliverDeps, ends: Ends): Stage => ({
   desk: openDesk(),
   attempts: openAttemptLog(),
   quota: openQuota(),
+  replays: openReplays(),
   hours: new Set(),
   days: new Set(),
   room: openSignal(roomGatherMs),
@@ -154,6 +159,7 @@ const startLoops = (stage: Stage): Loops => {
     every(urlEveryMs, () => tendUrls(stage)),
     every(paceEveryMs, pace),
     every(recoverEveryMs, () => lookForRecoveries(stage)),
+    every(recoverEveryMs, () => lookForReplays(stage)),
     every(reportEveryMs, () => reportUrls(stage, report)),
     every(figuresEveryMs, figures),
   ]

@@ -1,6 +1,14 @@
 // Lanes: which delivery goes next. Destinations take turns; within a chain one round at a time.
 import { dropIdle, laneOf } from './chains.ts'
-import { type Chain, count, type Delivery, type Lane, type Partition, type Stage } from './stage.ts'
+import {
+  type Chain,
+  count,
+  type Delivery,
+  isBeside,
+  type Lane,
+  type Partition,
+  type Stage,
+} from './stage.ts'
 import { gateOf, hasRoomForLast, limitOf } from './urls.ts'
 
 /** Puts a delivery at the end of its chain. */
@@ -22,10 +30,11 @@ const weigh = (stage: Stage, delivery: Delivery, by: 1 | -1): void => {
   const { lane, partition } = delivery.chain
   const bytes = by * delivery.body.length
   lane.waiting += by
+  if (partition.topic === 'outbound.replay') lane.replaying += by
   lane.bytes += bytes
   stage.waiting += by
   stage.bytes += bytes
-  if (partition.topic !== 'calls.import') stage.waitingLive += by
+  if (!isBeside(partition)) stage.waitingLive += by
 }
 
 const makeReady = (stage: Stage, chain: Chain): void => {
@@ -35,7 +44,7 @@ const makeReady = (stage: Stage, chain: Chain): void => {
   const { lane } = chain
   if (next.row?.isLast) lane.last.push(chain)
   else if (next.row) lane.retry.push(chain)
-  else if (chain.partition.topic === 'calls.import') lane.imports.push(chain)
+  else if (isBeside(chain.partition)) lane.imports.push(chain)
   else lane.live.push(chain)
   takeTurn(stage, lane)
 }
@@ -181,7 +190,7 @@ const tally = (stage: Stage, delivery: Delivery, by: 1 | -1): void => {
   if (delivery.row) {
     lane.retries += by
     stage.retries += by
-  } else if (partition.topic === 'calls.import') lane.importing += by
+  } else if (isBeside(partition)) lane.importing += by
 }
 
 /** Forgets all that a lost partition had waiting; rounds in flight end by themselves. */

@@ -12,6 +12,8 @@ export const deliverLimits = {
   /** Deliveries waiting in all lanes, and in one destination's: reading further ahead only costs memory. */
   waitingMax: 8_192,
   laneMax: 1_000,
+  /** Of a lane, from replays. */
+  replayLaneMax: 200,
   /** How long a lane may be full before its overflow is parked. */
   fullMs: 100,
   /** A full lane that would take longer than this for what it has is slow: its overflow is parked too. */

@@ -11,6 +11,19 @@ export const isLaneFull = (stage: Stage, lane: Lane): boolean => {
   return false
 }
 
+/** A replay takes a part of a lane, so that live messages find room whatever it sends. */
+export const isReplayFull = ({ limits }: Stage, lane: Lane): boolean => {
+  if (lane.replaying >= limits.replayLaneMax) return true
+  lane.replayFullSince = null
+  return false
+}
+
+/** Replays to others stand behind it in the topic: after a moment its overflow makes way. */
+export const holdsUpReplays = ({ replays, limits }: Stage, lane: Lane): boolean => {
+  lane.replayFullSince ??= performance.now()
+  return replays.known.size > 1 && performance.now() - lane.replayFullSince >= limits.fullMs
+}
+
 /**
  * A full lane holds the log back: that costs nobody anything and spares Postgres the rows, unless it lasts
  * while another lane, which keeps up, has nothing to do because of it, or for longer than others, of whose

@@ -13,7 +13,7 @@ import { reconcile } from './ledger.ts'
 import { openPairs } from './pairs.ts'
 import { persist } from './persist.ts'
 import { decodeState } from './position-state.ts'
-import type { Partition, Stage } from './stage.ts'
+import { isMade, type Partition, type Stage } from './stage.ts'
 import { urlsReady } from './url-loop.ts'
 
 export const gain = (stage: Stage, lease: Lease): Promise<Reader> => {
@@ -46,10 +46,10 @@ const gainOnce = async (stage: Stage, lease: Lease): Promise<Reader> => {
     counters,
     pairs: openPairs(state.consumed, Math.max(Number(from), settled.next + settled.length)),
     paused: null,
-    duplicates: topic === 'outbound' ? null : await openDuplicatesOf(stage, lease),
+    duplicates: isMade(lease) ? null : await openDuplicatesOf(stage, lease),
     parked: new Map(),
     spilled: new Set(),
-    isRecording: topic === 'outbound',
+    isRecording: isMade(lease),
     written: -1,
     watermark: from,
     committed: lease.committed,

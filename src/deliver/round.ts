@@ -9,10 +9,12 @@ import { begin, isWell, standingOf } from '../domain/url-health.ts'
 import type { PostResult, PostTls } from '../http/post.ts'
 import { recordAttempt } from './attempts.ts'
 import { follow } from './follow.ts'
+import { isForgotten } from './forgotten.ts'
 import { hold, holdShortly } from './hold.ts'
 import { end, offer, pump } from './lanes.ts'
 import { meterAttempt, meterRound } from './meter.ts'
 import { bury, settle } from './park.ts'
+import { isServed, isWithdrawn } from './replays.ts'
 import type { Delivery, Stage } from './stage.ts'
 import { urlChanged } from './url-change.ts'
 import { type Target, targetOf, type UrlEntry, usableOf, whenRoom } from './urls.ts'
@@ -54,7 +56,10 @@ const planFor = (stage: Stage, delivery: Delivery): Asking | null => {
   const { chain, row } = delivery
   const target = targetOf(stage, chain.lane)
   const now = stage.deps.clock().getTime()
-  if (!target) return giveUp(stage, delivery, 'cancelled')
+  if (!target || !isServed(target.destination, chain.partition) || isWithdrawn(stage, delivery))
+    return giveUp(stage, delivery, 'cancelled')
+  if (isForgotten(stage, delivery, target.destination.workspaceId))
+    return giveUp(stage, delivery, 'cancelled')
   if (row && isExpired(row.firstTryAt, now)) return giveUp(stage, delivery, 'expired')
   // Too late to settle under this lease: left alone, the row is claimed again.
   if (row && now > row.leaseUntil - stage.limits.leaseMarginMs) return null

@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { Live } from '../domain/configuration.ts'
 import type { Message, Outbound } from '../domain/message.ts'
 import type { Pipeline } from '../domain/pipeline.ts'
+import type { Suppressions } from '../domain/suppression.ts'
 import type { Open, Tracker } from '../domain/tracker.ts'
 import type { Duplicates } from '../duplicate/duplicates.ts'
 import type { Post, Probe } from '../http/post.ts'
@@ -18,6 +19,7 @@ import type { Meter } from './meter.ts'
 import type { Pairs } from './pairs.ts'
 import type { Queue } from './queue.ts'
 import type { Quota } from './quota.ts'
+import type { Replays } from './replays.ts'
 import type { Signal } from './signal.ts'
 import type { UrlEvent } from './url-change.ts'
 import type { Target, Urls } from './urls.ts'
@@ -45,6 +47,8 @@ export type DeliverDeps = {
   readonly onOrderSuspended?: (destinationId: number) => void
   /** Where calls that a destination does not get are counted; absent: nowhere. */
   readonly pipeline?: Pipeline
+  /** Whose messages are dropped; nobody's when absent. */
+  readonly suppressions?: Suppressions
 }
 
 /** The outcomes a (message, destination) pair can have, counted since ever in each position, in its order. */
@@ -98,17 +102,29 @@ export type Partition = {
   rounds: number
 }
 
+/** What is read besides live messages and must not hold them up. */
+export const isBeside = ({ topic }: Pick<Partition, 'topic'>): boolean =>
+  topic === 'calls.import' || topic === 'outbound.replay'
+
+/** Whether it holds messages of the service's own, made for one destination each. */
+export const isMade = ({ topic }: Pick<Partition, 'topic'>): boolean =>
+  topic === 'outbound' || topic === 'outbound.replay'
+
 /** Everything for one destination; lanes never wait for each other. */
 export type Lane = {
   readonly destinationId: number
   readonly live: Queue<Chain>
   readonly retry: Queue<Chain>
+  /** What stands behind live messages: imports and replays. */
   readonly imports: Queue<Chain>
   /** Whose window is about to close: they go even where nothing else may. */
   readonly last: Queue<Chain>
   /** The destination and its URLs as this lane knew them last. */
   target: Target | null
   waiting: number
+  /** Of it, from replays; since when, in real time, there has been no room for more of them. */
+  replaying: number
+  replayFullSince: number | null
   bytes: number
   rounds: number
   retries: number
@@ -212,6 +228,7 @@ export type Stage = {
   readonly desk: Desk
   readonly attempts: AttemptLog
   readonly quota: Quota
+  readonly replays: Replays
   /** Spans of time whose tables are known to exist: hours of bodies, days of attempts. */
   readonly hours: Set<number>
   readonly days: Set<number>

@@ -47,10 +47,10 @@ const keyOf = (destinationId: number, url: string): string => `${destinationId} 
 export const findUrl = ({ urls }: Stage, destinationId: number, url: string) =>
   urls.entries.get(keyOf(destinationId, url))
 
-/** `null`: the destination is gone or switched off. */
+/** `null`: the destination is gone. */
 export const targetOf = (stage: Stage, lane: Lane): Target | null => {
   const destination = stage.deps.live.now().destinations.get(lane.destinationId)
-  if (!destination?.enabled) return null
+  if (!destination) return null
   if (lane.target?.destination === destination) return lane.target
   const urls = destination.webhooks.map((webhook) => entryOf(stage, destination.id, webhook))
   lane.target = { destination, urls }
@@ -97,7 +97,7 @@ export type Gate = 'go' | 'full' | 'paced' | 'probe' | 'shut'
 export const gateOf = (stage: Stage, lane: Lane, now: number): Gate => {
   const target = targetOf(stage, lane)
   // What is switched off, or held for its certificate, has nothing to wait for: its messages are given up.
-  if (!target) return 'go'
+  if (!target || (!target.destination.enabled && lane.replaying === 0)) return 'go'
   let gate: Gate | null = null
   for (const { health, waiting } of target.urls) {
     // Those under way come first.

@@ -60,6 +60,13 @@ export const whoOf = (call: Call): Who => {
   return { type: 'one', subject }
 }
 
+/** An alias whose previous id is known to be meant as one of its two kinds. */
+export const takenAs = (who: Who, previous: IdentityKind): Who => {
+  if (who.type !== 'aliased') return who
+  const meant = previous === 'user' ? who.previous : who.previousAnonymous
+  return { ...who, previous: meant, previousAnonymous: meant }
+}
+
 export const identityOf = (workspaceId: number, kind: IdentityKind, value: string): Identity => ({
   workspaceId,
   kind,

@@ -58,6 +58,14 @@ export const readBuild = async (sql: Sql): Promise<Build | null> => {
   return rows[0] ?? null
 }
 
+/** The state is being folded anew, by the plan as it is now. */
+export const isRebuilding = async (sql: Sql): Promise<boolean> => {
+  const { rowCount } = await sql.query(
+    `select 1 from rebuild where state in ('requested', 'folding', 'comparing', 'differs', 'swapping')`,
+  )
+  return rowCount !== 0
+}
+
 type Partitions = readonly { readonly topic: Topic; readonly partition: number }[]
 
 /** So that a partition nobody has gained yet can be locked, too. */
@@ -175,6 +183,7 @@ export const dropAudiences = async (tx: Sql, ids: readonly number[]): Promise<vo
     [ids],
   )
   await tx.query('delete from sync_destination where audience_id = any($1)', [ids])
+  await tx.query('delete from sync_leaver where audience_id = any($1)', [ids])
   await tx.query('delete from audience_size where audience_id = any($1)', [ids])
   await tx.query('delete from account_count where mark = any($1)', [ids])
   await tx.query('delete from audience_state where audience_id = any($1)', [ids])

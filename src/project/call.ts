@@ -5,7 +5,7 @@ import { accountOf } from '../domain/account.ts'
 import { admits } from '../domain/condition/evaluate.ts'
 import type { Observation } from '../domain/condition/summary/kind.ts'
 import { effectiveTime } from '../domain/condition/window.ts'
-import { type Identity, type Who, whoOf } from '../domain/identity.ts'
+import { type Identity, type IdentityKind, takenAs, type Who, whoOf } from '../domain/identity.ts'
 import type { Json, JsonObject, Message } from '../domain/message.ts'
 import type { Sighted } from './meter.ts'
 
@@ -30,13 +30,19 @@ export type Fed = {
 
 const nothing: Fed = { feeds: [], properties: undefined }
 
+type Known = {
+  readonly sighted: readonly Sighted[]
+  /** What the previous id of an alias was taken for when it was folded before. */
+  readonly previous?: IdentityKind | undefined
+}
+
 /** Parses the body only when a leaf filters this event, or when it may write traits. */
-export const readCall = (message: Message, plan: Plan, sighted: readonly Sighted[]): Call => {
+export const readCall = (message: Message, plan: Plan, { sighted, previous }: Known): Call => {
   if (message.filtered !== null) return unfolded(message, sighted)
   const { feeds, properties } = fedBy(message, plan)
   const traits = message.type === 'identify' ? (bodyOf(message).traits ?? null) : null
   return {
-    who: whoOf(message),
+    who: previous === undefined ? whoOf(message) : takenAs(whoOf(message), previous),
     workspaceId: message.workspaceId,
     te: effectiveTime(message.timestamp, message.receivedAt),
     r: message.receivedAt,

@@ -20,7 +20,7 @@ import type { Message } from '../domain/message.ts'
 import { writeTraits } from '../domain/traits.ts'
 import type { Call } from './call.ts'
 import { pauser } from './pauser.ts'
-import { type AddedIdentity, type Merge, openPeople, type Touched } from './people.ts'
+import { type AddedIdentity, type Decided, type Merge, openPeople, type Touched } from './people.ts'
 
 export type Placed = {
   readonly call: Call
@@ -40,7 +40,7 @@ export type Folded = {
   readonly identities: readonly AddedIdentity[]
   readonly merges: readonly (Merge & LogPlace)[]
   /** The calls that decided who is who, in order. */
-  readonly decisions: readonly LogPlace[]
+  readonly decisions: readonly (LogPlace & Decided)[]
   /** Accounts that calls tie users to, whether or not they were tied before. */
   readonly ties: readonly Tie[]
   /** What vanished users counted for in their accounts. */
@@ -69,9 +69,10 @@ export const foldBatch = async (input: Input): Promise<Folded> => {
   const ties: Tie[] = []
   const looks = new Map<UserState, Set<PlannedAudience>>()
   const merges: Folded['merges'][number][] = []
-  const decisions: LogPlace[] = []
+  const decisions: Folded['decisions'][number][] = []
   for (const { call, message, topic, partition, offset } of calls) {
-    if (people.decides(call.who)) decisions.push({ topic, partition, offset })
+    const decided = people.decides(call.who)
+    if (decided !== null) decisions.push({ ...decided, topic, partition, offset })
     const touched = people.resolve(call.who)
     while (merges.length < people.merges.length)
       merges.push({ ...(people.merges[merges.length] as Merge), topic, partition, offset })

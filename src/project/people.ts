@@ -3,7 +3,7 @@ import { type Flip, leftBy } from '../audience/assess.ts'
 import { accountIdsOf, type Plan } from '../audience/plan.ts'
 import { absorb, newUser, type UserState } from '../audience/state.ts'
 import { type Marked, marksOf } from '../audience/ties.ts'
-import { type Identity, identityLimits, type Who } from '../domain/identity.ts'
+import { type Identity, type IdentityKind, identityLimits, type Who } from '../domain/identity.ts'
 
 export type Touched = {
   readonly user: UserState
@@ -14,6 +14,9 @@ export type Touched = {
   /** The user id became known, so that memberships must show it. */
   named: boolean
 }
+
+/** What the previous id of an alias is taken for; `null` for other calls. */
+export type Decided = { readonly previous: IdentityKind | null }
 
 export type Merge = { readonly from: number; readonly into: number; readonly workspaceId: number }
 
@@ -26,8 +29,8 @@ export type AddedIdentity = {
 export type People = {
   /** The user a call is of, after whatever the call says of identities has been done. */
   resolve(who: Who): Touched | null
-  /** Whether what the call says of identities depends on what was said before it: not where all is known. */
-  decides(who: Who): boolean
+  /** `null` where all that the call says of identities was known; else it depends on what was said before it. */
+  decides(who: Who): Decided | null
   readonly touched: ReadonlyMap<number, Touched>
   readonly merges: readonly Merge[]
   /** Users that merged away, with their state as it was. */
@@ -131,15 +134,16 @@ type Steps = {
   readonly merge: (from: Touched, into: Touched) => void
 }
 
-const decides = (who: Who, find: Steps['find']): boolean => {
-  if (who.type === 'nobody' || who.type === 'one') return false
+const decides = (who: Who, find: Steps['find']): Decided | null => {
+  if (who.type === 'nobody' || who.type === 'one') return null
   const user = find(who.subject)
-  if (user === null) return true
-  const other =
-    who.type === 'identified'
-      ? find(who.anonymous)
-      : (find(who.previous) ?? find(who.previousAnonymous))
-  return other !== user
+  if (who.type === 'identified')
+    return user !== null && find(who.anonymous) === user ? null : { previous: null }
+  const before = find(who.previous)
+  const visitor = before ?? find(who.previousAnonymous)
+  if (user !== null && visitor === user) return null
+  const { kind } = before === null && visitor !== null ? who.previousAnonymous : who.previous
+  return { previous: kind }
 }
 
 const resolve = (who: Who, steps: Steps): Touched | null => {

@@ -20,6 +20,7 @@ import {
   dropAudiences,
   dropLeaves,
   ensurePositions,
+  isRebuilding,
   type LeafRow,
   lockAllPositions,
   type PlanRow,
@@ -36,8 +37,8 @@ const topics: readonly Topic[] = ['calls', 'calls.import']
 type ReconcileDeps = { readonly pool: Pool; readonly source: Source }
 
 /**
- * Drops what is gone and opens one build for all that is new or edited; while a build is open, those
- * wait for its end. Returns what it did, `null` for nothing.
+ * Drops what is gone and opens one build for all that is new or edited; while a build or a rebuild is
+ * open, those wait for its end. Returns what it did, `null` for nothing.
  */
 export const reconcile = async (
   { pool, source }: ReconcileDeps,
@@ -55,7 +56,7 @@ export const reconcile = async (
     return { audience, condition, definition, text: definitionText(definition), isNew }
   })
   const gone = [...states.keys()].filter((id) => !configuration.audiences.has(id))
-  const busy = (await readBuild(pool)) !== null
+  const busy = (await readBuild(pool)) !== null || (await isRebuilding(pool))
   const changed = busy
     ? []
     : wanted.filter(({ audience, text }) => states.get(audience.id) !== text)

@@ -7,7 +7,7 @@ import type { Identity } from '../domain/identity.ts'
 import { identityKinds } from '../domain/identity.ts'
 import type { Topic } from '../log/log.ts'
 import type { Connection, Sql } from '../postgres/sql.ts'
-import type { Folded, LogPlace } from './fold.ts'
+import type { Folded } from './fold.ts'
 
 export type Partition = { readonly topic: Topic; readonly partition: number }
 
@@ -119,18 +119,22 @@ const recordMerges = async (tx: Sql, merges: Folded['merges']): Promise<void> =>
 }
 
 /** What a rebuild follows. After the users are locked: who decides of the same identity comes later. */
-export const recordDecisions = async (tx: Sql, decisions: readonly LogPlace[]): Promise<void> => {
+export const recordDecisions = async (
+  tx: Sql,
+  { decisions }: Pick<Folded, 'decisions'>,
+): Promise<void> => {
   if (decisions.length === 0) return
   await tx.query(
-    `insert into identity_order (topic, partition, log_offset)
-     select topic, partition, log_offset
-       from unnest($1::text[], $2::int[], $3::bigint[])
-         with ordinality as d(topic, partition, log_offset, at)
+    `insert into identity_order (topic, partition, log_offset, previous)
+     select topic, partition, log_offset, previous
+       from unnest($1::text[], $2::int[], $3::bigint[], $4::smallint[])
+         with ordinality as d(topic, partition, log_offset, previous, at)
       order by at`,
     [
       textList(decisions.map(({ topic }) => topic)),
       numberList(decisions.map(({ partition }) => partition)),
       decisions.map(({ offset }) => offset),
+      decisions.map(({ previous }) => previous && identityKinds[previous]),
     ],
   )
 }

@@ -15,11 +15,14 @@ import {
   readPlaces,
   saveChunks,
 } from './chunk-store.ts'
+import { type Leaver, noteLeavers } from './leaver-store.ts'
 import { type Term, termLost } from './term.ts'
 
 /** An audience as a run syncs it: live, and with somewhere to send to. */
 export type RunAudience = Change['audience'] & {
   readonly destinationIds: readonly number[]
+  /** Those of its destinations that are off. */
+  readonly awayIds: readonly number[]
   readonly entryEvents: boolean
 }
 
@@ -90,6 +93,7 @@ const syncChunks = async (term: Term, { tx, run, shards, users }: Here): Promise
   const whole = last === undefined ? inHand.length : inHand.indexOf(last) + 1
   const chunks = swept.places.slice(0, whole).map((place) => chunkOf(place, { run, at, changed }))
   await saveChunks(tx, { runId: run.id, at, chunks })
+  await noteLeavers(tx, leaversIn(run, chunks))
   const full = last !== undefined || swept.full
   return {
     chunks: chunks.length,
@@ -97,6 +101,17 @@ const syncChunks = async (term: Term, { tx, run, shards, users }: Here): Promise
     rest: full ? shards.slice(whole - 1) : [],
   }
 }
+
+/** What destinations that are off do not hear. */
+const leaversIn = ({ audiences }: Run, chunks: readonly Chunk[]): readonly Leaver[] =>
+  chunks.flatMap(({ changed }) =>
+    changed.flatMap(({ audienceId, userId, shard, member }) =>
+      (audiences.get(audienceId)?.awayIds ?? []).map((destinationId) => ({
+        ...{ audienceId, destinationId, userId, shard },
+        isGone: !member,
+      })),
+    ),
+  )
 
 type Sweep = {
   readonly tx: Connection

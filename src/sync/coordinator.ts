@@ -23,9 +23,10 @@ type Coordinator = { readonly term: Term; readonly relay: Relay; readonly bell: 
 /** Until the term ends: what is pending, then what is due, then a short sleep. */
 export const coordinate = async ({ term, relay, bell }: Coordinator): Promise<void> => {
   const waiting = new Map<number, number>()
-  await relay.drain()
   for (;;) {
     term.signal.throwIfAborted()
+    // Notices of deletions come into the outbox at any time.
+    await relay.drain()
     await keepAccountsShort(term)
     for (const pending of await pendingRuns(term.seat, term.deps.limits.requestsMax)) {
       const run = await takeUp(term, pending, waiting)
@@ -56,16 +57,16 @@ const readyOf = (configuration: Configuration, row: AudienceRow): Ready | null =
   const audience = configuration.audiences.get(row.audienceId)
   if (!audience || row.version === null) return null
   const { id, kind, workspaceId, key, name, entryEvents, syncEveryMs } = audience
-  const destinationIds = audience.destinationIds.filter(
-    (it) => configuration.destinations.get(it)?.enabled,
-  )
+  const isOn = (destinationId: number) => configuration.destinations.get(destinationId)?.enabled
+  const destinationIds = audience.destinationIds.filter(isOn)
+  const awayIds = audience.destinationIds.filter((it) => !isOn(it))
   const last =
     row.syncedVersion === null || row.slot === null || row.startedAt === null
       ? null
       : { version: row.syncedVersion, slot: row.slot, startedAt: row.startedAt }
   return {
     audience: {
-      ...{ id, kind, workspaceId, key, name, entryEvents, destinationIds },
+      ...{ id, kind, workspaceId, key, name, entryEvents, destinationIds, awayIds },
       version: row.version,
     },
     candidate: { id, syncEveryMs, version: row.version, last },
@@ -124,13 +125,17 @@ const open = async (term: Term, id: number | null, ready: readonly Ready[]): Pro
     at: startedAt,
     barrier,
     slots: ready.map(({ audience, candidate }) => slotOf(audience, candidate, startedAt)),
-    destinations: ready.flatMap(({ audience: { id: audienceId, destinationIds } }) =>
-      destinationIds.map((destinationId) => ({ audienceId, destinationId })),
+    destinations: ready.flatMap(({ audience: { id, destinationIds } }) =>
+      pairs(id, destinationIds),
     ),
+    away: ready.flatMap(({ audience: { id, awayIds } }) => pairs(id, awayIds)),
   })
   if (opened === null) throw termLost()
   return runOf(opened, barrier, ready)
 }
+
+const pairs = (audienceId: number, destinationIds: readonly number[]) =>
+  destinationIds.map((destinationId) => ({ audienceId, destinationId }))
 
 const slotOf = ({ version }: RunAudience, candidate: Candidate, startedAt: Date) => {
   const { id: audienceId, syncEveryMs: everyMs } = candidate

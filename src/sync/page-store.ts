@@ -16,33 +16,35 @@ export type Page = {
   readonly at: Date
   /** The last seq given out, by shard. */
   readonly seqs: readonly number[]
-  readonly members: readonly Member[]
 }
 
 type Wanted = {
   readonly audienceId: number
   readonly after: number
   readonly limit: number
-  readonly now: Date
 }
 
-/** Those that destinations were told of, in the order of keys; by membership_pkey. */
-export const readPage = async (tx: Sql, wanted: Wanted): Promise<Page> => {
+export const openPage = async (tx: Sql, now: Date): Promise<Page> => {
   const { rows } = await tx.query<Pick<Page, 'epoch' | 'at'> & { seqs: string[] }>(
     `select r.epoch, ${instantSql('$1')} as at,
             array(select seq::text from outbox_shard order by shard) as seqs
        from relay r`,
-    [wanted.now],
+    [now],
   )
   const { epoch, at, seqs } = rows[0] as (typeof rows)[number]
-  const { rows: members } = await tx.query<Member>(
+  return { epoch, at, seqs: seqs.map(Number) }
+}
+
+/** Those that destinations were told of, in the order of keys; by membership_pkey. */
+export const readMembers = async (tx: Sql, wanted: Wanted): Promise<readonly Member[]> => {
+  const { rows } = await tx.query<Member>(
     `select user_key::float8 as "userKey", user_id as "userId", shard, synced_value as value
        from membership
       where audience_id = $1 and user_key > $2 and synced and user_id is not null
       order by user_key limit $3`,
     [wanted.audienceId, wanted.after, wanted.limit],
   )
-  return { epoch, at, seqs: seqs.map(Number), members }
+  return rows
 }
 
 type Posted = { readonly runId: number; readonly at: Date; readonly messages: readonly Outbound[] }

@@ -54,13 +54,17 @@ export type Opening = {
     readonly nextSyncAt: Date
   }[]
   /** Of these audiences, those that are on. */
-  readonly destinations: readonly { readonly audienceId: number; readonly destinationId: number }[]
+  readonly destinations: readonly Pair[]
+  /** Those that are off: what they were told is remembered. */
+  readonly away: readonly Pair[]
 }
+
+type Pair = { readonly audienceId: number; readonly destinationId: number }
 
 /**
  * Starts a run and moves its audiences to their next slots, in one statement; `null` when fenced.
  * A destination that joins an audience synced before is to be told of all its members first; one that
- * was away missed changes, and is told of all as well.
+ * was off missed changes, and is told of all as well, after who left meanwhile.
  */
 export const openRun = async (sql: Sql, opening: Opening): Promise<number | null> => {
   const { rows } = await sql.query<{ id: number }>(
@@ -77,9 +81,18 @@ export const openRun = async (sql: Sql, opening: Opening): Promise<number | null
      ), wanted as (
        select w.* from held, unnest($9::int[], $10::int[]) as w(audience_id, destination_id)
      ), away as (
+       select w.* from held, unnest($11::int[], $12::int[]) as w(audience_id, destination_id)
+     ), stayed as (
+       update sync_destination d set after = 0 from away a
+        where (d.audience_id, d.destination_id) = (a.audience_id, a.destination_id)
+     ), gone as (
        delete from sync_destination d using held
         where d.audience_id = any($5)
-          and (d.audience_id, d.destination_id) not in (select * from wanted)
+          and (d.audience_id, d.destination_id) not in (table wanted union all table away)
+       returning d.audience_id, d.destination_id
+     ), forgotten as (
+       delete from sync_leaver l using gone g
+        where (l.audience_id, l.destination_id) = (g.audience_id, g.destination_id)
      ), joined as (
        insert into sync_destination (audience_id, destination_id, after)
        select w.audience_id, w.destination_id, case when s.audience_id is null then null else 0 end
@@ -104,6 +117,8 @@ export const openRun = async (sql: Sql, opening: Opening): Promise<number | null
       opening.slots.map(({ nextSyncAt }) => nextSyncAt),
       opening.destinations.map(({ audienceId }) => audienceId),
       opening.destinations.map(({ destinationId }) => destinationId),
+      opening.away.map(({ audienceId }) => audienceId),
+      opening.away.map(({ destinationId }) => destinationId),
     ],
   )
   return rows[0]?.id ?? null

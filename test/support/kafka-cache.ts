@@ -24,7 +24,10 @@ const exists = (path: string) =>
   )
 
 /** Builds a cache entry beside its place and moves it there whole, so that two runs never meet half of one. */
-const cached = async (name: string, build: (folder: string) => Promise<void>): Promise<string> => {
+export const cached = async (
+  name: string,
+  build: (folder: string) => Promise<void>,
+): Promise<string> => {
   const folder = join(cacheDir(), name)
   if (await exists(folder)) return folder
   const partial = `${folder}.partial-${randomBytes(4).toString('hex')}`

@@ -32,7 +32,7 @@ export type World = {
 
 export const openWorld = async (pool: Pool): Promise<World> => {
   await pool.query(`truncate membership, ustate, audience_state, position, sync_run, sync_chunk,
-    sync_schedule, sync_destination, retraction, audience_size, outbox restart identity`)
+    sync_schedule, sync_destination, sync_leaver, retraction, audience_size, outbox restart identity`)
   await pool.query('update outbox_shard set seq = 0')
   await pool.query('update relay set epoch = 0, bounds = null')
   const live = aLive({ destinations: [aDestination()], audiences: [anAudience()] })

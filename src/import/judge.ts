@@ -1,0 +1,155 @@
+// Judges the records of a chunk as collected calls are judged, and makes of them what is appended.
+import { setImmediate } from 'node:timers/promises'
+import type { Source } from '../domain/configuration.ts'
+import { callTypes, isObject, type Json, logKey, type Message } from '../domain/message.ts'
+import { type CallLimits, normalise } from '../domain/normalise.ts'
+import type { Pipeline } from '../domain/pipeline.ts'
+import type { Suppressions } from '../domain/suppression.ts'
+import type { Plan } from '../domain/tracking-plan.ts'
+import type { Codec, Entry } from '../log/log.ts'
+import { messageIdOf } from './identity.ts'
+import { importLimits } from './limits.ts'
+import { type LineCall, type LineRecord, type LineRejection, reasonOf } from './record.ts'
+
+export type Prepared = { readonly entry: Entry; readonly digest: string }
+
+export type JudgedChunk = {
+  readonly entries: readonly Prepared[]
+  readonly rejected: readonly LineRejection[]
+  readonly accepted: number
+  readonly filtered: number
+  readonly suppressed: number
+  /** Once it is known that the log has them. */
+  count(pipeline: Pipeline): void
+}
+
+export type Judging = {
+  readonly source: Source
+  readonly limits: CallLimits & { readonly entryBytesMax: number }
+  readonly plan: Plan | undefined
+  readonly codec: Codec<Message>
+  readonly suppressions: Suppressions
+  /** Whether filtered calls count as usage, and are appended for it. */
+  readonly metersFiltered: boolean
+  readonly receivedAt: number
+  readonly key: Uint8Array
+}
+
+export const judgeRecords = async (
+  records: Iterable<LineRecord>,
+  judging: Judging,
+): Promise<JudgedChunk> => {
+  const chunk = openChunk(judging)
+  let sliceEnds = performance.now() + importLimits.sliceMs
+  for (const record of records) {
+    chunk.add(record)
+    if (performance.now() < sliceEnds) continue
+    await setImmediate()
+    sliceEnds = performance.now() + importLimits.sliceMs
+  }
+  return chunk.judged()
+}
+
+type Step = 'rejected' | 'filtered' | 'appended'
+type Kind = (typeof callTypes)[number] | 'unknown'
+
+const openChunk = (judging: Judging) => {
+  const { source, codec, metersFiltered } = judging
+  const entries: Prepared[] = []
+  const rejected: LineRejection[] = []
+  const amounts = { accepted: 0, filtered: 0, suppressed: 0 }
+  const counts = new Map<
+    string,
+    { step: Step; type: Kind; reason: string | null; amount: number }
+  >()
+  const count = (step: Step, type: Kind, reason: string | null) => {
+    const name = `${step} ${type} ${reason}`
+    const held = counts.get(name)
+    if (held) held.amount += 1
+    else counts.set(name, { step, type, reason, amount: 1 })
+  }
+  const keep = (message: Message) => {
+    const value = codec.encode(message)
+    const digest = Buffer.from(message.digest).toString('latin1')
+    entries.push({ entry: { key: logKey(message), value }, digest })
+  }
+  return {
+    add: (record: LineRecord) => {
+      const judged = judgeRecord(record, judging)
+      if ('code' in judged) {
+        rejected.push(judged)
+        count('rejected', 'call' in record ? kindOf(record.call) : 'unknown', judged.code)
+      } else if (isSuppressed(judged, judging)) amounts.suppressed += 1
+      else if (judged.filtered !== null) {
+        amounts.filtered += 1
+        count('filtered', judged.type, judged.filtered)
+        if (metersFiltered) keep(judged)
+      } else {
+        amounts.accepted += 1
+        count('appended', judged.type, null)
+        keep(judged)
+      }
+    },
+    judged: (): JudgedChunk => ({
+      entries,
+      rejected,
+      ...amounts,
+      count: (pipeline) => {
+        for (const { amount, ...fate } of counts.values()) {
+          const counted = { sourceId: source.id, destinationId: null, type: fate.type }
+          pipeline.count({ ...counted, step: 'received', reason: null }, amount)
+          pipeline.count({ ...counted, step: fate.step, reason: fate.reason }, amount)
+        }
+      },
+    }),
+  }
+}
+
+const judgeRecord = (record: LineRecord, judging: Judging): Message | LineRejection => {
+  if ('code' in record) return record
+  const { limits, receivedAt, plan, key } = judging
+  const judged = normalise(withoutReceipt(record.call), {
+    source: judging.source,
+    type: null,
+    receivedAt,
+    sentAt: undefined,
+    retryCount: 0,
+    context: {},
+    integrations: {},
+    ip: null,
+    userAgent: null,
+    messageId: () => messageIdOf(key, record.line, record.index),
+    flag: () => undefined,
+    plan,
+    limits,
+  })
+  if ('rejected' in judged) return rejection(record, judged.rejected)
+  return judged.body.length + 3 * (judged.event?.length ?? 0) <= limits.entryBytesMax
+    ? judged
+    : rejection(record, 'call_too_large')
+}
+
+/** Whoever received it before has corrected its `timestamp` already. */
+const withoutReceipt = (call: Json): Json => {
+  if (!isObject(call) || !('receivedAt' in call)) return call
+  const { receivedAt: _, ...rest } = call
+  return rest
+}
+
+const rejection = ({ line, index }: LineCall, code: LineRejection['code']): LineRejection => ({
+  line,
+  index,
+  code,
+  reason: reasonOf[code],
+})
+
+/** What happened before a user asked to be forgotten does not bring the user back. */
+const isSuppressed = (
+  { workspaceId, userId, anonymousId, timestamp }: Message,
+  { suppressions }: Judging,
+) => suppressions.isSuppressed({ workspaceId, userId, anonymousId, sentAt: new Date(timestamp) })
+
+const kindOf = (call: Json): Kind => {
+  const said = isObject(call) ? call['type'] : null
+  return callTypes.find((known) => known === said) ?? 'unknown'
+}

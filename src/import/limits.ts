@@ -1,0 +1,19 @@
+// Every bound of an import.
+
+export const importLimits = {
+  /** Of one chunk after decompression; a longer line is rejected. */
+  chunkBytesMax: 1_048_576,
+  /** What a client may send as one chunk. */
+  bodyBytesMax: 4_194_304,
+  /** So that judging one leaves the process to others soon. */
+  chunkLinesMax: 2_500,
+  /** Judged or waiting to be appended, over all imports of this process. */
+  chunksMax: 16,
+  /** Judging goes on for so long before others have a turn. */
+  sliceMs: 4,
+  /** Where the log ended is asked anew after this long. */
+  endsMsMax: 5_000,
+  /** Of one import's rejected lines, as an upload in one piece is answered. */
+  answeredRejectedMax: 1_000,
+  columnsMax: 1_000,
+}

@@ -1,0 +1,84 @@
+// The rebuild stage: of all processes that run it one works on the rebuild that is open, from request to swap.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Fault } from '../fault.ts'
+import { type Connection, isReplayable } from '../postgres/sql.ts'
+import { isOutage } from '../project/outage.ts'
+import type { Running } from '../running.ts'
+import type { RebuildDeps } from './deps.ts'
+import { rebuildLimits } from './limits.ts'
+import { dropLeftSchemas } from './schema.ts'
+import { workOn } from './steps.ts'
+import { findOpen, turnRebuild } from './store.ts'
+
+type StartDeps = Omit<RebuildDeps, 'limits'> & { readonly limits?: Partial<RebuildDeps['limits']> }
+
+export const startRebuild = (start: StartDeps): Running => {
+  const deps: RebuildDeps = { ...start, limits: { ...rebuildLimits, ...start.limits } }
+  const stopping = new AbortController()
+  const done = serve(deps, stopping.signal)
+  done.catch(() => undefined)
+  return {
+    stop: () => {
+      stopping.abort()
+      return done
+    },
+    done,
+  }
+}
+
+const serve = async (deps: RebuildDeps, stopping: AbortSignal): Promise<void> => {
+  while (!stopping.aborted) {
+    try {
+      await deps.pool.connect((seat) => workWhileHeld(deps, seat, stopping))
+    } catch (error) {
+      if (stopping.aborted) return
+      if (!isPassing(error)) await fail(deps, error)
+      deps.logger.warn({ err: error }, 'rebuild.interrupted')
+    }
+    await pause(deps.limits.pollMs, stopping)
+  }
+}
+
+const isPassing = (error: unknown): boolean => isOutage(error) || isReplayable(error)
+
+/** What trying again cannot mend ends the rebuild, and nothing else: live does not depend on it. */
+const fail = async ({ pool, clock, logger }: RebuildDeps, error: unknown): Promise<void> => {
+  const open = await findOpen(pool).catch(() => null)
+  if (open === null) return
+  const reason = error instanceof Fault ? error.message : String(error)
+  await turnRebuild(pool, {
+    ...{ id: open.id, from: open.state, to: 'failed' },
+    at: clock(),
+    reason,
+  }).catch(() => undefined)
+  logger.error({ err: error, rebuildId: open.id }, 'rebuild.failed')
+}
+
+/** 'MILLREBU' read as a number: held by the session of the one that works. */
+const lockKey = '5567930507248615509'
+
+/** The session's end gives the lock back: a killed process leaves its rebuild to the next. */
+const workWhileHeld = async (
+  deps: RebuildDeps,
+  seat: Connection,
+  stopping: AbortSignal,
+): Promise<void> => {
+  const { rows } = await seat.query<{ held: boolean }>(
+    `select pg_try_advisory_lock(${lockKey}) as held`,
+  )
+  if (rows[0]?.held !== true) return
+  try {
+    while (!stopping.aborted) {
+      const open = await findOpen(seat)
+      const dropped = await dropLeftSchemas(seat, open?.id ?? null)
+      if (dropped.length > 0) deps.logger.info({ dropped }, 'rebuild.dropped')
+      if (open !== null) await workOn(deps, open, { seat, stopping })
+      await pause(deps.limits.pollMs, stopping)
+    }
+  } finally {
+    await seat.query(`select pg_advisory_unlock(${lockKey})`).catch(() => undefined)
+  }
+}
+
+const pause = (ms: number, signal: AbortSignal) =>
+  sleep(ms, undefined, { signal }).catch(() => undefined)

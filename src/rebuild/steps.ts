@@ -1,0 +1,126 @@
+// One rebuild, step by step; each step's end is stored, and whoever takes it over goes on from there.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Sql } from '../postgres/sql.ts'
+import { begin } from './begin.ts'
+import type { RebuildDeps } from './deps.ts'
+import { type Fold, openFold } from './fold.ts'
+import { follow } from './follow.ts'
+import { liveSchema, schemaOf } from './schema.ts'
+import { findOpen, type Rebuild, saveComparison, tellWaiting, turnRebuild } from './store.ts'
+import { prepareSwap, trySwap } from './swap.ts'
+import { verify } from './verify.ts'
+
+type Term = {
+  /** The connection whose session holds the lock. */
+  readonly seat: Sql
+  readonly stopping: AbortSignal
+}
+
+/** Returns when there is nothing to do for now: it is over, waits, or the stage stops. */
+export const workOn = async (deps: RebuildDeps, open: Rebuild, term: Term): Promise<void> => {
+  const { logger } = deps
+  if (open.state === 'differs') return
+  if (open.state === 'requested') {
+    if ((await begin(deps, open)) === 'waits') return
+    logger.info({ rebuildId: open.id }, 'rebuild.begun')
+  }
+  const watch = watchOver(deps, open, term)
+  const pool = deps.openPool(
+    {
+      search_path: `${schemaOf(open.id)},${await liveSchema(deps.pool)}`,
+      // What a crash of the server takes away is folded again: positions go with it.
+      synchronous_commit: 'off',
+    },
+    deps.limits.connectionsMax,
+  )
+  let fold: Fold | null = null
+  try {
+    fold = await openFold(deps, pool)
+    await stepOn(deps, { open, fold, signal: watch.signal, seat: term.seat })
+  } catch (error) {
+    if (!watch.signal.aborted) throw error
+  } finally {
+    watch.end()
+    await fold?.close()
+    await pool.close()
+  }
+}
+
+type Step = {
+  readonly open: Rebuild
+  readonly fold: Fold
+  readonly signal: AbortSignal
+  readonly seat: Sql
+}
+
+const stepOn = async (deps: RebuildDeps, step: Step): Promise<void> => {
+  for (;;) {
+    const now = await findOpen(step.seat)
+    if (now === null || now.id !== step.open.id) return
+    switch (now.state) {
+      case 'requested':
+      case 'differs':
+        return
+      case 'folding':
+        await follow(deps, step.fold, step.signal)
+        await turnRebuild(step.seat, { id: now.id, from: 'folding', to: 'comparing' })
+        break
+      case 'comparing':
+        await compare(deps, now, step)
+        break
+      case 'swapping':
+        await swap(deps, now, step)
+        break
+    }
+  }
+}
+
+const compare = async (deps: RebuildDeps, now: Rebuild, step: Step): Promise<void> => {
+  const { id } = now
+  await follow(deps, step.fold, step.signal)
+  const found = await verify(deps, step.fold, step.signal)
+  await saveComparison(step.seat, id, found)
+  const { users, differing } = found
+  deps.logger.info({ rebuildId: id, users, differing }, 'rebuild.compared')
+  const turn = { id, from: 'comparing' } as const
+  if (now.verifyOnly) await turnRebuild(step.seat, { ...turn, to: 'verified', at: deps.clock() })
+  else if (differing > 0 && !now.acceptsDifferences)
+    await turnRebuild(step.seat, { ...turn, to: 'differs' })
+  else await turnRebuild(step.seat, { ...turn, to: 'swapping' })
+}
+
+const swap = async (deps: RebuildDeps, now: Rebuild, step: Step): Promise<void> => {
+  const { fold, signal } = step
+  for (let isPrepared = false; ; ) {
+    signal.throwIfAborted()
+    await follow(deps, fold, signal)
+    if (!isPrepared) await prepareSwap(deps, { rebuild: now, fold, signal })
+    isPrepared = true
+    const began = performance.now()
+    const waits = await trySwap(deps, { rebuild: now, fold, signal })
+    if (waits === null) {
+      const stillMs = Math.round(performance.now() - began)
+      deps.logger.info({ rebuildId: now.id, stillMs }, 'rebuild.swapped')
+      return
+    }
+    await tellWaiting(step.seat, now.id, waits)
+    await sleep(deps.limits.swapRetryMs, undefined, { signal })
+  }
+}
+
+/** Aborts when the stage stops, the rebuild is cancelled, or the lock is lost. */
+const watchOver = ({ limits }: RebuildDeps, { id }: Rebuild, { seat, stopping }: Term) => {
+  const ending = new AbortController()
+  const over = new AbortController()
+  const watch = async () => {
+    for (;;) {
+      await sleep(limits.pollMs, undefined, { signal: ending.signal })
+      if ((await findOpen(seat))?.id !== id) return
+    }
+  }
+  watch().then(
+    () => over.abort(new Error('the rebuild is over')),
+    (error: unknown) => over.abort(error),
+  )
+  return { signal: AbortSignal.any([stopping, over.signal]), end: () => ending.abort() }
+}

@@ -1,0 +1,167 @@
+// The replay stage: of all processes that deliver one leads, and works every replay that is open.
+import { type Bell, hangBell } from '../bell.ts'
+import { lengthOf } from '../domain/replay-span.ts'
+import { Fault } from '../fault.ts'
+import type { Sql } from '../postgres/sql.ts'
+import type { Running } from '../running.ts'
+import type { ReplayDeps } from './deps.ts'
+import { forgetDuplicates } from './duplicates.ts'
+import { isPassing, keepLeading } from './lead.ts'
+import { replayLimits } from './limits.ts'
+import { planSpans } from './plan.ts'
+import { type Outstanding, runReplay } from './run.ts'
+import {
+  cutReplay,
+  loadOpen,
+  loadStandings,
+  pauseTroubled,
+  type Replay,
+  savePlan,
+  settleReplay,
+} from './store.ts'
+
+/** Notified when a replay is made or steered. */
+export const replayChannel = 'millrace_replay'
+
+type StartDeps = Omit<ReplayDeps, 'limits'> & { readonly limits?: Partial<ReplayDeps['limits']> }
+
+export const startReplay = (start: StartDeps): Running => {
+  const deps: ReplayDeps = { ...start, limits: { ...replayLimits, ...start.limits } }
+  const stopping = new AbortController()
+  const done = serve(deps, hangBell(), stopping.signal)
+  done.catch(() => undefined)
+  return {
+    stop: () => {
+      stopping.abort()
+      return done
+    },
+    done,
+  }
+}
+
+const serve = async (deps: ReplayDeps, bell: Bell, stopping: AbortSignal): Promise<void> => {
+  const ring = { notified: () => bell.ring(), reconnected: () => bell.ring() }
+  let unlisten: (() => Promise<void>) | null = null
+  const term = async (seat: Sql) => {
+    unlisten ??= await deps.pool.listen(replayChannel, ring)
+    await work({ deps, seat, bell, stopping })
+  }
+  try {
+    await keepLeading(deps, { bell, stopping, term })
+  } finally {
+    await (unlisten as (() => Promise<void>) | null)?.()
+  }
+}
+
+/** A replay that this process works on. */
+type Task = {
+  readonly abort: AbortController
+  readonly outstanding: Outstanding & { see(standing: number): void }
+  readonly ended: Promise<void>
+}
+
+type Term = {
+  readonly deps: ReplayDeps
+  readonly seat: Sql
+  readonly bell: Bell
+  readonly stopping: AbortSignal
+}
+
+const work = async (term: Term): Promise<void> => {
+  const { deps, seat, bell, stopping } = term
+  const tasks = new Map<number, Task>()
+  try {
+    while (!stopping.aborted) {
+      await seat.query('select 1')
+      await look(term, tasks)
+      await bell.wait(deps.limits.pollMs, stopping)
+    }
+  } finally {
+    for (const { abort } of tasks.values()) abort.abort()
+    await Promise.all([...tasks.values()].map(({ ended }) => ended))
+  }
+}
+
+const look = async ({ deps, bell }: Term, tasks: Map<number, Task>): Promise<void> => {
+  const replays = await loadOpen(deps.pool)
+  if (replays.length === 0) return
+  for (const replay of replays) {
+    const { id, state } = replay
+    const task = tasks.get(id)
+    if (state !== 'running') task?.abort.abort()
+    else if (!task) tasks.set(id, begin(deps, replay, { bell, over: () => tasks.delete(id) }))
+  }
+  for (const { id, waiting, parked } of await loadStandings(deps.pool))
+    tasks.get(id)?.outstanding.see(waiting + parked)
+  for (const replay of replays) if (!tasks.has(replay.id)) await settle(deps, replay)
+}
+
+type Then = { readonly bell: Bell; readonly over: () => void }
+
+const begin = (deps: ReplayDeps, replay: Replay, { bell, over }: Then): Task => {
+  const abort = new AbortController()
+  const outstanding = openOutstanding(deps.limits.outstandingMax)
+  const { spans } = replay
+  const { signal } = abort
+  const running =
+    spans === null
+      ? plan(deps, replay)
+      : runReplay({ deps, replay: { ...replay, spans }, outstanding, signal })
+  const ended = running
+    .then(() => bell.ring())
+    .catch((error) => trouble(deps, replay, error))
+    .finally(over)
+  return { abort, outstanding, ended }
+}
+
+/** The next look finds it planned. */
+const plan = async (
+  { history, source, pool, limits }: ReplayDeps,
+  replay: Replay,
+): Promise<void> => {
+  const spans = await planSpans(history, replay.selection, limits.skewMs)
+  const ends = (await source.bounds('outbound.replay')).map(({ end }) => end)
+  await savePlan(pool, { id: replay.id, spans, length: lengthOf(spans), ends })
+}
+
+/** What passes is tried again at the next look; anything else waits for somebody to look at it. */
+const trouble = async ({ pool, logger }: ReplayDeps, replay: Replay, error: unknown) => {
+  const replayId = replay.id
+  if (isPassing(error)) return logger.warn({ err: error, replayId }, 'replay.interrupted')
+  logger.error({ err: error, replayId }, 'replay.failed')
+  const code = error instanceof Fault ? error.code : 'internal'
+  await pauseTroubled(pool, replayId, code).catch((failed) =>
+    logger.error({ err: failed, replayId }, 'replay.failed'),
+  )
+}
+
+/** What was outstanding at the last look, and all that was sent since. */
+const openOutstanding = (most: number): Task['outstanding'] => {
+  // Until the first look nobody knows.
+  let known: number | null = null
+  let since = 0
+  return {
+    room: () => (known === null ? 0 : most - known - since),
+    add: (calls) => {
+      since += calls
+    },
+    see: (standing) => {
+      known = standing
+      since = 0
+    },
+  }
+}
+
+/** Nothing of it is appended any more: it ends when nothing of it is on its way. */
+const settle = async (deps: ReplayDeps, replay: Replay): Promise<void> => {
+  const { pool, source, clock, logger } = deps
+  const { id, state, spans } = replay
+  if (state === 'cancelled' && !replay.cut) {
+    const ends = (await source.bounds('outbound.replay')).map(({ end }) => end)
+    await cutReplay(pool, id, ends)
+  }
+  if (state !== 'draining' && state !== 'cancelled') return
+  if (!(await settleReplay(pool, id, clock()))) return
+  await forgetDuplicates(pool, { id, spans: spans ?? [] })
+  logger.info({ replayId: id, state }, 'replay.settled')
+}

@@ -1,0 +1,194 @@
+// Works one replay from where it stood: read, decide, append, and only then remember how far it came.
+//
+// Appended and remembered are two steps, and whoever dies between them appends the same again. Each record has
+// its number in the replay's shard, made of its place in the log: delivery drops what does not stand above the
+// last one of its partition. So nothing is lost, and nothing is sent twice.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Outbound } from '../domain/message.ts'
+import { lengthOf, readAt, type Span } from '../domain/replay-span.ts'
+import type { Verdict } from '../duplicate/duplicates.ts'
+import { Fault } from '../fault.ts'
+import type { At } from '../log/log.ts'
+import { type Decided, decide, portionOf } from './decide.ts'
+import type { ReplayDeps } from './deps.ts'
+import { openJudges } from './duplicates.ts'
+import { openPace, paceOf } from './pace.ts'
+import { oneAhead, readSlices, type Slice } from './read.ts'
+import { cancelReplay, type Replay, saveProgress, type Tally, tallies } from './store.ts'
+
+export type Run = {
+  readonly deps: ReplayDeps
+  readonly replay: Replay & { readonly spans: readonly Span[] }
+  readonly signal: AbortSignal
+  /** Calls that may be outstanding beside those that are. */
+  readonly outstanding: Outstanding
+}
+
+export type Outstanding = {
+  room(): number
+  add(calls: number): void
+}
+
+type State = {
+  tally: Tally
+  read: number
+  tails: readonly bigint[]
+  pace: number | null
+  /** When progress was last saved. */
+  at: number
+}
+
+/** Returns when it is over, or no longer running, or no longer ours; rejects when it cannot go on. */
+export const runReplay = async (run: Run): Promise<void> => {
+  const { deps, replay, signal } = run
+  const { clock, limits } = deps
+  const state: State = { ...stateOf(replay), at: clock().getTime() }
+  const pace = openPace({ clock, ratePerSecond: replay.ratePerSecond, creditMs: limits.creditMs })
+  const judges = openJudges(deps, replay)
+  const { spans, selection } = replay
+  const reading = {
+    history: deps.history,
+    codec: deps.codecs.call,
+    selection,
+    sliceMax: limits.sliceMax,
+  }
+  const work: Work = { run, state, pace }
+  for await (const slice of oneAhead(readSlices(reading, { spans, read: state.read }))) {
+    if (signal.aborted) return
+    const verdict = await judges.judge(slice)
+    if (!(await workSlice(work, slice, verdict))) return
+    verdict.accept()
+  }
+  await save(work, { read: lengthOf(spans), verdict: null })
+}
+
+const stateOf = (replay: Replay): Omit<State, 'at'> => {
+  const tally = Object.fromEntries(tallies.map((name) => [name, replay[name]])) as Tally
+  return { tally, read: replay.read, tails: replay.tails, pace: replay.pace }
+}
+
+type Work = {
+  readonly run: Run
+  readonly state: State
+  readonly pace: ReturnType<typeof openPace>
+}
+
+/** `false`: it stops here. */
+const workSlice = async (work: Work, slice: Slice, verdict: Verdict): Promise<boolean> => {
+  const { deps, replay, signal } = work.run
+  const destination = deps.live.now().destinations.get(replay.destinationId)
+  if (!destination) {
+    await cancelReplay(deps.pool, replay.id, deps.clock())
+    return false
+  }
+  const { suppressions } = deps
+  const { duplicate } = verdict
+  let rest = decide(slice.found, { destination, suppressions, duplicate })
+  let unsaved: Verdict | null = verdict
+  work.state.tally.expired += slice.expired
+  do {
+    const room = rest.some(({ body }) => body !== null) ? await roomFor(work) : 0
+    if (room === null) return false
+    const portion = portionOf(rest, room)
+    rest = rest.slice(portion.length)
+    if (!(await append(work, slice, portion)) || signal.aborted) return false
+    const offset = rest[0]?.offset ?? slice.next
+    count(work.state.tally, portion)
+    const isOurs = await save(work, { read: readAt(slice.span, offset), verdict: unsaved })
+    unsaved = null
+    if (!isOurs) return false
+  } while (rest.length > 0)
+  return true
+}
+
+/** At least one; `null`: it is to stop. */
+const roomFor = async ({ run, pace }: Work): Promise<number | null> => {
+  const { deps, signal, outstanding } = run
+  for (;;) {
+    if (signal.aborted) return null
+    const room = Math.min(pace.room(), outstanding.room())
+    if (room >= 1) return room
+    await sleep(deps.limits.paceMs, undefined, { signal }).catch(() => undefined)
+  }
+}
+
+/** `false`: it is to stop, and what of it is in the topic nobody knows. */
+const append = async (work: Work, slice: Slice, portion: readonly Decided[]): Promise<boolean> => {
+  const { run, state, pace } = work
+  const { deps, signal, outstanding } = run
+  const entries = portion.flatMap((decided) =>
+    decided.body === null ? [] : [entryOf(run, slice, { ...decided, body: decided.body })],
+  )
+  if (entries.length === 0) return true
+  // Spent whether or not the log takes them: a rejected append may be in it all the same.
+  pace.spend(entries.length)
+  outstanding.add(entries.length)
+  for (;;) {
+    try {
+      state.tails = behind(state.tails, await deps.appender.append('outbound.replay', entries))
+      return true
+    } catch (error) {
+      if (!(error instanceof Fault && error.retriable)) throw error
+      deps.logger.warn({ err: error, replayId: run.replay.id }, 'append.rejected')
+      await sleep(deps.limits.pollMs, undefined, { signal }).catch(() => undefined)
+      if (signal.aborted) return false
+    }
+  }
+}
+
+type Sendable = Decided & { readonly body: Buffer }
+
+const entryOf = (
+  { deps, replay }: Run,
+  { span }: Slice,
+  { message, key, offset, body }: Sendable,
+) => {
+  const { messageId, type, workspaceId, userId, timestamp, receivedAt } = message
+  const record: Outbound = {
+    ...{ messageId, type, workspaceId, userId, timestamp, receivedAt, body },
+    origin: 'replay',
+    destinationId: replay.destinationId,
+    shard: replay.slot,
+    seq: replay.seqFrom + readAt(span, offset),
+  }
+  // As in the log: what one visitor did stays in order, and visitors do not wait for each other.
+  return { key: `${replay.destinationId}:${key}`, value: deps.codecs.outbound.encode(record) }
+}
+
+const behind = (tails: readonly bigint[], placed: readonly At[]): readonly bigint[] => {
+  const next = [...tails]
+  for (const { partition, offset } of placed)
+    if (offset >= (next[partition] ?? 0n)) next[partition] = offset + 1n
+  return next.map((tail) => tail ?? 0n)
+}
+
+const count = (tally: Tally, portion: readonly Decided[]): void => {
+  tally.selected += portion.length
+  for (const { why } of portion) tally[why ?? 'sent'] += 1
+}
+
+type Saving = { readonly read: number; readonly verdict: Verdict | null }
+
+/** Whether it is still ours and running. */
+const save = async ({ run, state }: Work, { read, verdict }: Saving): Promise<boolean> => {
+  const { deps, replay } = run
+  const now = deps.clock().getTime()
+  const before = state.read
+  state.pace = paceOf(state.pace, { offsets: read - before, ms: now - state.at })
+  state.at = now
+  const { id, spans } = replay
+  const { tally, tails, pace } = state
+  const isOver = read >= lengthOf(spans)
+  const progress = { ...tally, id, before, read, tails, pace, isOver }
+  // Duplicates judged are known before the position passes them.
+  const then =
+    verdict === null || verdict.chunks.length === 0
+      ? await saveProgress(deps.pool, progress)
+      : await deps.pool.transaction(async (tx) => {
+          await verdict.save(tx)
+          return saveProgress(tx, progress)
+        })
+  state.read = read
+  if (then === 'draining') deps.logger.info({ replayId: id, sent: tally.sent }, 'replay.read')
+  return then === 'running'
+}
