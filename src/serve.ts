@@ -34,6 +34,8 @@ import { openCollectors } from './postgres/collectors.ts'
 import { startHeartbeat } from './postgres/heartbeat.ts'
 import { prepareConfiguration } from './prepare-configuration.ts'
 import { startProject } from './project/project.ts'
+import { countReplay } from './replay/count.ts'
+import { startReplay } from './replay/replay.ts'
 import type { Clock, Running } from './running.ts'
 import { closing, type Part, supervise } from './supervise.ts'
 import { findSyncRun, requestSync } from './sync/request.ts'
@@ -195,6 +197,7 @@ const startReaders = async (deps: Deps, add: Add): Promise<string | null> => {
         limits: keepingOf(config),
       }),
     })
+    add({ name: 'replay', running: startReplay({ suppressions: nobodySuppressed, ...deps }) })
   }
   if (has('project')) add({ name: 'project', running: startProject(deps) })
   if (has('sync')) add({ name: 'sync', running: startSync(deps) })
@@ -237,6 +240,7 @@ const adminDeps = (deps: Deps) => ({
   requestSync,
   findSyncRun,
   searchAttempts,
+  countReplay,
   version: manifest.version,
 })
 

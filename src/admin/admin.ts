@@ -20,6 +20,7 @@ import { documentRoute, operationRoutes } from './operations.ts'
 import { pipelineRoutes } from './pipeline.ts'
 import { previewRoutes } from './preview.ts'
 import { recoveryRoutes } from './recoveries.ts'
+import { replayRoutes } from './replays.ts'
 import type { Route } from './route.ts'
 import { buildServer } from './server.ts'
 import { sourceRoutes } from './sources.ts'
@@ -63,6 +64,7 @@ export const routesOf = (deps: AdminDeps): readonly Route[] => {
     ...attemptRoutes(deps),
     ...deadRoutes(deps),
     ...recoveryRoutes(deps),
+    ...replayRoutes(deps),
     ...urlRoutes(deps),
     ...testSendRoutes(deps),
     ...replayRoutes(deps),

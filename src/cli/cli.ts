@@ -27,6 +27,7 @@ const commands: Readonly<Record<string, Load>> = {
   trait: () => import('./trait.ts'),
   sync: () => import('./sync.ts'),
   dead: () => import('./dead.ts'),
+  replay: () => import('./replay.ts'),
   doctor: () => import('./doctor.ts'),
   debug: () => import('./debug.ts'),
   usage: () => import('./usage.ts'),
