@@ -22,6 +22,7 @@ export const command: Command = syncedCommand<Trait>({
     'list computed traits with how many users have one, show or add one, explain one, and how it came to be',
   verbs: { explain: explainTrait, versions: versions(shape), sizes: sizes(shape) },
   usage: [explainTraitUsage, ...historyUsage],
+  options: { at: { type: 'string' }, anonymous: { type: 'boolean' } },
   switches: { 'retract-on-delete': 'retractOnDelete' },
   columns: [['USERS', ({ users }) => String(users)]],
   lines: ({ users, text, measure, retractOnDelete }) => [
