@@ -32,6 +32,7 @@ const commands: Readonly<Record<string, Load>> = {
   debug: () => import('./debug.ts'),
   usage: () => import('./usage.ts'),
   pipeline: () => import('./pipeline.ts'),
+  archive: () => import('./archive.ts'),
   violations: () => import('./violations.ts'),
   'delete-user': () => import('./delete-user.ts'),
 }
