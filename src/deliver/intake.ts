@@ -5,6 +5,7 @@ import type { Verdict } from '../duplicate/duplicates.ts'
 import type { Batch, Codec, Recorded } from '../log/log.ts'
 import { putWork } from './desk.ts'
 import { bufferOf, fanOne, fanOut } from './fan-out.ts'
+import { isMadeInVain } from './forgotten.ts'
 import { countSettled, rememberPairs } from './pairs.ts'
 import { persist } from './persist.ts'
 import { place } from './place.ts'
@@ -163,6 +164,7 @@ const takeOutbound = async (
     const offset = Number(entry.offset)
     if (!partition.tracker.isSettled(offset)) {
       if (isRelayedTwice(partition, record, offset)) countSettled(partition, 'duplicate', 1)
+      else if (isMadeInVain(stage, record)) countSettled(partition, 'suppressed', 1)
       else {
         const body = bufferOf(record.body)
         // A receiver that parses and serialises again must come to the bytes that were signed.
