@@ -42,7 +42,8 @@ const file = {
   ],
 }
 
-const ask = async (millrace: MillraceProcess, method: string, path: string, body?: unknown) => {
+const ask = async (millrace: MillraceProcess, what: string, body?: unknown) => {
+  const [method = '', path = ''] = what.split(' ')
   const response = await fetch(new URL(path, millrace.adminUrl), {
     method,
     headers: {
@@ -70,7 +71,7 @@ const send = async (millrace: MillraceProcess, writeKey: string, batch: readonly
 const ended = async (millrace: MillraceProcess, id: number) => {
   const deadline = performance.now() + 120_000
   for (;;) {
-    const found = await ask(millrace, 'GET', `/admin/v1/rebuilds/${id}`)
+    const found = await ask(millrace, `GET /admin/v1/rebuilds/${id}`)
     if (!['requested', 'folding', 'comparing', 'swapping'].includes(found.state)) return found
     if (performance.now() > deadline)
       throw new Error(`rebuild ${id} goes on: ${JSON.stringify(found)}`)
@@ -78,13 +79,13 @@ const ended = async (millrace: MillraceProcess, id: number) => {
   }
 }
 
-test('killed at random, a rebuild is taken up again, and live goes on with what it swapped in', async () => {
-  const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 1e9))
-  console.info(`SEED=${seed}`)
+const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
+
+test(`killed at random, a rebuild is taken up again, and live goes on with what it swapped in (SEED=${seed})`, async () => {
   const random = seeded(seed)
   const pick = (of: number) => Math.floor(random() * of)
   let millrace = await start()
-  await ask(millrace, 'POST', '/admin/v1/apply', file)
+  await ask(millrace, 'POST /admin/v1/apply', file)
   const live = async (calls: number) => {
     for (let sent = 0; sent < calls; sent += 100) {
       const batch = Array.from({ length: 100 }, () => {
@@ -99,13 +100,13 @@ test('killed at random, a rebuild is taken up again, and live goes on with what 
   }
   await live(3_000)
   for (let kills = 0; kills < 4; kills++) {
-    await ask(millrace, 'POST', '/admin/v1/rebuilds')
+    await ask(millrace, 'POST /admin/v1/rebuilds')
     await sleep(pick(1_500))
     await millrace.kill9()
     millrace = await start()
     await live(200)
   }
-  const { rebuilds } = await ask(millrace, 'GET', '/admin/v1/rebuilds')
+  const { rebuilds } = await ask(millrace, 'GET /admin/v1/rebuilds')
   for (const { id } of rebuilds)
     expect(await ended(millrace, id)).toMatchObject({
       state: 'swapped',
@@ -113,6 +114,10 @@ test('killed at random, a rebuild is taken up again, and live goes on with what 
       reason: null,
     })
   await live(500)
-  const { id } = await ask(millrace, 'POST', '/admin/v1/rebuilds', { verifyOnly: true })
-  expect(await ended(millrace, id)).toMatchObject({ state: 'verified', differences: [] })
+  const { id } = await ask(millrace, 'POST /admin/v1/rebuilds', { verifyOnly: true })
+  expect(await ended(millrace, id)).toMatchObject({
+    state: 'verified',
+    differences: [],
+    users: expect.any(Number),
+  })
 }, 300_000)
