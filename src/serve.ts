@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import manifest from '../package.json' with { type: 'json' }
 import { startAdmin } from './admin/admin.ts'
 import { startArchive } from './archive/archive.ts'
+import { erasures } from './archive/erased.ts'
 import { archivingOf } from './archiving.ts'
 import { startCollect } from './collect/collect.ts'
 import { addressRulesOf, type Config, type Role, readsSecrets } from './config.ts'
@@ -230,6 +231,7 @@ const archiveDeps = (deps: Deps, store: NonNullable<Deps['store']>) => ({
   ...deps,
   ...archivingOf(deps.config),
   store,
+  erasures,
   meter: deps.metrics.archive,
 })
 
