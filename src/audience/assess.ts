@@ -1,11 +1,6 @@
 // Evaluating a user's audiences at an instant: which memberships flip, and when to look again.
-import {
-  type Facts,
-  holds,
-  leafTurns,
-  leafValue,
-  nextChange,
-} from '../domain/condition/evaluate.ts'
+import { type Facts, holds, leafTurns, leafValue } from '../domain/condition/evaluate.ts'
+import { changeWithin } from '../domain/condition/turn.ts'
 import type { PlannedAudience } from './plan.ts'
 import { factsOf, type UserState } from './state.ts'
 
@@ -34,25 +29,29 @@ type Look = {
 export const assess = (user: UserState, { audiences, at, whole }: Look): readonly Flip[] => {
   const facts = factsOf(user)
   const flips: Flip[] = []
-  let due = Number.POSITIVE_INFINITY
+  // Whatever is not before the earliest instant known needs no closer look.
+  let due = whole ? Number.POSITIVE_INFINITY : user.due
   for (const audience of audiences) {
-    const now = yieldOf(audience, facts, at)
+    const now = yieldOf(audience, facts, { at, until: due })
     due = Math.min(due, now.due)
     if (!take(user, audience, now)) continue
     const mark = audience.yields.type === 'mark'
     flips.push({ audienceId: audience.id, userKey: user.key, userId: user.userId, mark, ...now.of })
   }
-  user.due = whole ? due : Math.min(user.due, due)
+  user.due = due
   return flips
 }
 
 type Now = { readonly of: Pick<Flip, 'member' | 'value'>; readonly due: number }
 
-const yieldOf = ({ yields }: PlannedAudience, facts: Facts, at: number): Now => {
+type Span = { readonly at: number; readonly until: number }
+
+const yieldOf = ({ yields }: PlannedAudience, facts: Facts, span: Span): Now => {
+  const { at } = span
   if (yields.type !== 'value') {
     const { condition } = yields
     const member = holds(condition, facts, at)
-    return { of: { member, value: null }, due: nextChange(condition, facts, at) }
+    return { of: { member, value: null }, due: changeWithin(condition, facts, span) }
   }
   const found = leafValue(yields.leaf, facts, at)
   const value = found === undefined ? null : JSON.stringify(found)

@@ -61,33 +61,47 @@ const packAscending = (to: ByteWriter, ids: readonly number[]): void => {
   }
 }
 
-/** Where a summary stands in the packed form; before its start for one that was folded since. */
-type Place = { readonly id: number; readonly from: number; readonly until: number }
-
 /** Ascending by id; what was not folded is copied as it stands. */
 const packSummaries = (to: ByteWriter, user: UserState, known: Known): void => {
-  const { packed, folded } = user
-  const places: Place[] = []
-  reader.open(packed, user.summariesAt)
-  eachSummary(reader, (id, from, until) => {
-    if (known.leaf(id) && folded?.has(id) !== true) places.push({ id, from, until })
+  const { packed, summariesAt, folded } = user
+  const made = folded === null ? [] : [...folded].filter(([id]) => known.leaf(id))
+  if (made.length > 1) made.sort(([left], [right]) => left - right)
+  const isKept = (id: number) => known.leaf(id) && folded?.has(id) !== true
+  let count = made.length
+  reader.open(packed, summariesAt)
+  eachSummary(reader, (id) => {
+    if (isKept(id)) count += 1
   })
-  if (folded !== null) {
-    for (const id of folded.keys()) if (known.leaf(id)) places.push({ id, from: -1, until: -1 })
-    places.sort((left, right) => left.id - right.id)
-  }
-  to.varint(places.length)
-  let last = 0
-  for (const { id, from, until } of places) {
-    to.varint(id - last)
-    last = id
-    const made = from < 0 ? folded?.get(id) : undefined
-    if (made !== undefined) to.sized(() => made.kind.write(to, made.summary))
-    else {
-      to.varint(until - from)
-      to.packed(packed, from, until)
+  to.varint(count)
+  let [last, next] = [0, 0]
+  const writeMade = (until: number) => {
+    for (; next < made.length; next++) {
+      const [id, { kind, summary }] = made[next] as (typeof made)[number]
+      if (id > until) return
+      to.varint(id - last)
+      to.sized(() => kind.write(to, summary))
+      last = id
     }
   }
+  reader.open(packed, summariesAt)
+  reader.varint()
+  let [passed, copied] = [0, reader.at()]
+  reader.open(packed, summariesAt)
+  eachSummary(reader, (id, from, until) => {
+    writeMade(id)
+    if (isKept(id)) {
+      // After the same one as before its head says the same, too.
+      if (last !== passed) {
+        to.varint(id - last)
+        to.varint(until - from)
+      }
+      to.packed(packed, last === passed ? copied : from, until)
+      last = id
+    }
+    passed = id
+    copied = until
+  })
+  writeMade(Number.POSITIVE_INFINITY)
 }
 
 /** Traits of one call share its stamp, so stamps are written once and referred to. */

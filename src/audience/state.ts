@@ -34,7 +34,7 @@ export type UserState = {
   traitsAt: number
   /** Summaries folded since they were packed. */
   folded: Map<number, Folded> | null
-  /** `null` until somebody asks: most calls neither write nor read traits. */
+  /** `null` unless they were written since: most calls write none. */
   traits: Traits | null
   /** As conditions read them; dropped when traits change. */
   values: JsonObject | null
@@ -45,10 +45,8 @@ export type UserState = {
 /** No summaries and no traits. */
 const nothing = '\0\0'
 
-export const traitsOf = (user: UserState): Traits => {
-  user.traits ??= unpackTraits(user.packed, user.traitsAt)
-  return user.traits
-}
+export const traitsOf = (user: UserState): Traits =>
+  user.traits ?? unpackTraits(user.packed, user.traitsAt)
 
 /** `undefined` where nothing of the leaf was folded yet. */
 export const summaryOf = (user: UserState, leaf: Leaf): Summary | undefined => {
@@ -82,14 +80,24 @@ export const newUser = (key: number, workspaceId: number): UserState => ({
   due: Number.POSITIVE_INFINITY,
 })
 
-export const factsOf = (user: UserState): Facts => ({
-  traits: () => {
-    user.values ??= traitValues(traitsOf(user))
-    return user.values
-  },
-  identified: user.userId !== null,
-  summary: (leaf) => summaryOf(user, leaf),
-})
+/** For one look at a user as they are: a summary that several conditions ask for is read once. */
+export const factsOf = (user: UserState): Facts => {
+  const read = new Map<number, Summary>()
+  return {
+    traits: () => {
+      user.values ??= traitValues(traitsOf(user))
+      return user.values
+    },
+    identified: user.userId !== null,
+    summary: (leaf) => {
+      const held = read.get(leaf.id)
+      if (held !== undefined) return held
+      const summary = summaryOf(user, leaf)
+      if (summary !== undefined) read.set(leaf.id, summary)
+      return summary
+    },
+  }
+}
 
 export const setTraits = (user: UserState, traits: Traits): void => {
   user.traits = traits

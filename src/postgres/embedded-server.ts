@@ -29,7 +29,8 @@ const defaults: Readonly<Record<string, string>> = {
   max_connections: '64',
   shared_buffers: '128MB',
   max_wal_size: '1GB',
-  wal_compression: 'on',
+  // Of what these binaries have, pglz: it took more CPU than all that was logged. Space is bounded above.
+  wal_compression: 'off',
   checkpoint_timeout: '10min',
   // Workers would share memory through /dev/shm, which is 64 MB in a container.
   max_parallel_workers_per_gather: '0',

@@ -10,8 +10,9 @@ type Sizes = {
 }
 
 /**
- * Counts once the run has ended, so nothing waits for it: it reads every membership row of these audiences.
- * A run that ended just before its process did goes uncounted.
+ * Adds up what changed since the last run that did, whichever audiences that was of. Done once the run
+ * has ended, so nothing waits for it; a run that ended just before its process did goes uncounted, and
+ * its changes are in the next one's.
  */
 export const saveSizes = async (
   sql: Sql,
@@ -19,14 +20,29 @@ export const saveSizes = async (
 ): Promise<void> => {
   if (audienceIds.length === 0) return
   await sql.query(
-    `insert into audience_size (audience_id, run_id, at, members, anonymous)
-     select s.audience_id, $2, $3, count(*) filter (where m.cur),
-            count(*) filter (where m.cur and m.user_id is null)
-       from audience_state s left join membership m on m.audience_id = s.audience_id
+    `with taken as (
+       delete from membership_change returning audience_id, members, anonymous
+     ), counted as (
+       insert into membership_count as c (audience_id, members, anonymous)
+       select audience_id, sum(members), sum(anonymous) from taken group by audience_id
+       on conflict (audience_id) do update
+         set members = c.members + excluded.members, anonymous = c.anonymous + excluded.anonymous
+       returning audience_id, members, anonymous
+     )
+     insert into audience_size (audience_id, run_id, at, members, anonymous)
+     select s.audience_id, $2, $3, coalesce(n.members, c.members, 0),
+            coalesce(n.anonymous, c.anonymous, 0)
+       from audience_state s
+       left join counted n on n.audience_id = s.audience_id
+       left join membership_count c on c.audience_id = s.audience_id
       where s.audience_id = any($1)
-      group by s.audience_id
      on conflict do nothing`,
     [audienceIds, runId, at],
+  )
+  // What a deleted audience leaves behind is nobody’s count.
+  await sql.query(
+    `delete from membership_count c
+      where not exists (select 1 from audience_state s where s.audience_id = c.audience_id)`,
   )
   // The oldest kept is looked up once for each audience, along its key.
   await sql.query(

@@ -55,11 +55,13 @@ describe('asking for a user to be deleted', async () => {
   })
 
   test('lists the newest first, page by page and by workspace', async () => {
-    await pool.query('truncate deletion_request')
+    await pool.query('truncate deletion_request cascade')
     for (const userId of ['u1', 'u2', 'u3']) await admin('POST', '/admin/v1/deletions', { userId })
     await pool.query(
-      `insert into deletion_request (workspace_id, source_id, message_id, user_id, origin, created_at)
-       values ($1, 7, 'm1', 'u4', 'call', $2)`,
+      `with made as (
+         insert into deletion_request (workspace_id, source_id, message_id, origin, created_at)
+         values ($1, 7, 'm1', 'call', $2) returning id)
+       insert into deletion_subject (request_id, n, kind, value) select id, 0, 0, 'u4' from made`,
       [shop + 1, asked],
     )
     const users = async (query: string) =>
@@ -73,7 +75,7 @@ describe('asking for a user to be deleted', async () => {
   })
 
   test('works from the command line', async () => {
-    await pool.query('truncate deletion_request')
+    await pool.query('truncate deletion_request cascade')
     expect(await run('create', 'u9')).toMatchObject({ code: 0, err: '' })
     expect(await run('create', '--anonymous-id', 'a9', '--workspace', 'shop')).toMatchObject({
       code: 0,

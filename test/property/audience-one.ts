@@ -9,10 +9,10 @@ import {
   holds,
   leafTurns,
   leafValue,
-  nextChange,
 } from '../../src/domain/condition/evaluate.ts'
 import { feedsOf, kindOf, type LeafNeed, measureNeed } from '../../src/domain/condition/leaf.ts'
 import type { Summary } from '../../src/domain/condition/summary/kind.ts'
+import { nextChange } from '../../src/domain/condition/turn.ts'
 import { effectiveTime } from '../../src/domain/condition/window.ts'
 import {
   closedCondition,

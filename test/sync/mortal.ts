@@ -22,24 +22,26 @@ export const mortal = (world: { pool: Pool; source: Source; appender: Appender }
     (sql: Sql): Sql['query'] =>
     (text, values) =>
       step(() => sql.query(text, values))
-  const connect: Pool['connect'] = (use) =>
-    world.pool.connect((real) => use({ ...real, query: query(real) } as Connection))
-  const pool: Pool = {
-    ...world.pool,
-    query: query(world.pool),
-    connect,
-    transaction: (work, options) =>
-      connect(async (connection) => {
-        await connection.query(`begin isolation level ${options?.isolation ?? 'read committed'}`)
-        try {
-          const result = await work(connection)
-          await connection.query('commit')
-          return result
-        } catch (error) {
-          await connection.query('rollback').catch(() => undefined)
-          throw error
-        }
-      }),
+  const poolOf = (whole: Pool): Pool => {
+    const connect: Pool['connect'] = (use) =>
+      whole.connect((real) => use({ ...real, query: query(real) } as Connection))
+    return {
+      ...whole,
+      query: query(whole),
+      connect,
+      transaction: (work, options) =>
+        connect(async (connection) => {
+          await connection.query(`begin isolation level ${options?.isolation ?? 'read committed'}`)
+          try {
+            const result = await work(connection)
+            await connection.query('commit')
+            return result
+          } catch (error) {
+            await connection.query('rollback').catch(() => undefined)
+            throw error
+          }
+        }),
+    }
   }
   const source: Source = {
     ...world.source,
@@ -52,5 +54,6 @@ export const mortal = (world: { pool: Pool; source: Source; appender: Appender }
     ...world.appender,
     append: (topic, entries) => step(() => world.appender.append(topic, entries)),
   }
-  return { pool, source, appender }
+  /** `also`: another pool of the same process. */
+  return { pool: poolOf(world.pool), also: poolOf, source, appender }
 }

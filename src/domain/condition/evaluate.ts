@@ -3,20 +3,17 @@
 import type { Json, JsonObject } from '../message.ts'
 import type { Condition, EventSpec, Filter, Measure, OrderOperator } from './condition.ts'
 import { countNeed, type LeafNeed, measureNeed, sequenceNeed } from './leaf.ts'
-import { type CountSummary, reaches, type Threshold, turningBucket } from './summary/count.ts'
+import { reaches, type Threshold } from './summary/count.ts'
 import type { Kind, Summary } from './summary/kind.ts'
 import {
   type Comparison,
   compare,
-  comparisonTurns,
   passes,
   type Ref,
   type Seen,
   type Test,
-  turnsAfter,
   valueAt,
 } from './value.ts'
-import { expiryOf, tailOf } from './window.ts'
 
 /** A leaf as it is kept: under which id, and how it is asked. */
 export type BoundLeaf = { readonly id: number; readonly kind: Kind<Summary> }
@@ -165,84 +162,6 @@ const seenOf = (leaf: RefLeaf, facts: Facts, at: number): Seen => ({
     return leaf === null ? undefined : leafValue(leaf, facts, at)
   },
 })
-
-/**
- * The first instant after `at` at which a comparison turns over without any event, `Infinity` for never.
- * It lies on the window's grid, which is the rounding: a later instant would be wrong at a sync between.
- */
-export const nextChange = (condition: BoundCondition, facts: Facts, at: number): number => {
-  switch (condition.type) {
-    case 'all':
-    case 'any': {
-      let first = Number.POSITIVE_INFINITY
-      for (const child of condition.of) first = Math.min(first, nextChange(child, facts, at))
-      return first
-    }
-    case 'not':
-      return nextChange(condition.of, facts, at)
-    case 'identified':
-      return Number.POSITIVE_INFINITY
-    case 'trait':
-      return Math.min(
-        turnsAfter(condition.test, facts.traits(), at),
-        condition.refLeaf === null
-          ? Number.POSITIVE_INFINITY
-          : turnOf(condition, [condition.refLeaf], { facts, at }),
-      )
-    case 'count':
-      return countTurns(condition, facts, at)
-    case 'measure': {
-      const { leaf, refLeaf } = condition
-      return turnOf(condition, refLeaf === null ? [leaf] : [leaf, refLeaf], { facts, at })
-    }
-    case 'compare':
-      return turnOf(condition, [condition.left, condition.right], { facts, at })
-    case 'sequence':
-      return turnOf(condition, [condition.leaf], { facts, at })
-  }
-}
-
-/** The commonest of all: its buckets are walked once. */
-const countTurns = (
-  { leaf, events, threshold }: Extract<BoundCondition, { type: 'count' }>,
-  facts: Facts,
-  at: number,
-): number => {
-  const { window } = events
-  const summary = facts.summary(leaf) as CountSummary | undefined
-  if (window === null || summary === undefined) return Number.POSITIVE_INFINITY
-  if (window.type === 'ago' || leaf.kind.narrow !== undefined)
-    return turnOf({ type: 'count', leaf, events, threshold }, [leaf], { facts, at })
-  const bucket = turningBucket(summary, tailOf(window, at), threshold)
-  return bucket === null ? Number.POSITIVE_INFINITY : expiryOf(window, bucket)
-}
-
-/** More instants than this are not tried for one: the next look goes on from there. */
-const turnsTriedMax = 64
-
-/** Goes from change to change of the values until the answer is another one. */
-const turnOf = (
-  condition: BoundCondition,
-  leaves: readonly BoundLeaf[],
-  { facts, at }: { readonly facts: Facts; readonly at: number },
-): number => {
-  const now = holds(condition, facts, at)
-  let turn = at
-  for (let tried = 0; tried < turnsTriedMax; tried++) {
-    turn = Math.min(
-      ...leaves.map((leaf) => leafTurns(leaf, facts, turn)),
-      dateTurns(condition, facts, turn),
-    )
-    if (turn === Number.POSITIVE_INFINITY || holds(condition, facts, turn) !== now) return turn
-  }
-  return turn
-}
-
-/** Of a value that is a date: when it comes to lie otherwise to the instant asked at. */
-const dateTurns = (condition: BoundCondition, facts: Facts, at: number): number =>
-  condition.type === 'measure' && 'ms' in condition.comparison
-    ? comparisonTurns(condition.comparison, leafValue(condition.leaf, facts, at), at)
-    : Number.POSITIVE_INFINITY
 
 const refLeafId = (leaf: RefLeaf): readonly number[] => (leaf === null ? [] : [leaf.id])
 

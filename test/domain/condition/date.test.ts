@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
-import { bind, holds, nextChange } from '../../../src/domain/condition/evaluate.ts'
+import { bind, holds } from '../../../src/domain/condition/evaluate.ts'
 import { kindOf } from '../../../src/domain/condition/leaf.ts'
 import { parseCondition } from '../../../src/domain/condition/parse.ts'
+import { nextChange } from '../../../src/domain/condition/turn.ts'
 import { passes, turnsAfter } from '../../../src/domain/condition/value.ts'
 import type { Json } from '../../../src/domain/message.ts'
 
