@@ -90,16 +90,16 @@ const createRoute = (deps: AdminDeps): Route =>
     body: Asked,
     idempotent: true,
     answers: { 201: { description: 'The request as received.', schema: DeletionView } },
-    handle: ({ body, actor, idempotencyKey: key }) =>
-      edit(deps.pool, optionsOf(deps, actor), async ({ tx, state }) => {
+    handle: async ({ body, actor, idempotencyKey: key }) => {
+      if (key !== null && key.length > keyLengthMax)
+        return failure('request_invalid', `Idempotency-Key is longer than ${keyLengthMax}`)
+      return edit(deps.pool, optionsOf(deps, actor), async ({ tx, state }) => {
         const workspace = workspaceOf(state, body)
         const problems = [
           ...problemsOf(body),
           ...('problems' in workspace ? workspace.problems : []),
         ]
         if ('problems' in workspace || problems.length > 0) return refusal(problems)
-        if (key !== null && key.length > keyLengthMax)
-          return failure('request_invalid', `Idempotency-Key is longer than ${keyLengthMax}`)
         const asked = await requestDeletion(tx, {
           workspaceId: workspace.id,
           kind: body.kind ?? 'delete_only',
@@ -122,7 +122,8 @@ const createRoute = (deps: AdminDeps): Route =>
           ])
         const row = await findDeletion(tx, asked.id)
         return row ? created(deletionView(row)) : notFound(`deletion request ${asked.id}`)
-      }),
+      })
+    },
   })
 
 const refusedOf = (outcome: 'differs' | 'suppressions_full'): Answer =>

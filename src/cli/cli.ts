@@ -36,6 +36,8 @@ const commands: Readonly<Record<string, Load>> = {
   archive: () => import('./archive.ts'),
   violations: () => import('./violations.ts'),
   'delete-user': () => import('./delete-user.ts'),
+  suppress: () => import('./suppress.ts'),
+  unsuppress: () => import('./unsuppress.ts'),
   import: () => import('./import.ts'),
 }
 

@@ -1,10 +1,9 @@
 // Takes parked rows that are due, by share, in partitions that are ours; arrive.ts puts them into the lanes.
 import type { Connection } from '../postgres/sql.ts'
 import { type ClaimedRow, claimDue, type Place } from './chain-store.ts'
-import { type Cancelled, cancelParked, nothingCancelled } from './dead-store.ts'
 import { isBehind } from './desk.ts'
 import { releaseHeld } from './hold-store.ts'
-import { isServed, withdrawnStretches } from './replays.ts'
+import { isServed } from './replays.ts'
 import { roomOf } from './rooms.ts'
 import { count, type Lane, type Partition, type Stage } from './stage.ts'
 
@@ -17,7 +16,7 @@ export const mayClaim = (stage: Stage): boolean => {
 }
 
 /** When, and in which partitions: those whose epochs are ours until the transaction ends. */
-type Claiming = { readonly at: Date; readonly partitions: readonly Partition[] }
+export type Claiming = { readonly at: Date; readonly partitions: readonly Partition[] }
 
 /** A claim by share; lanes take turns at being first, so that none starves when there are many. */
 export const claim = async (
@@ -141,28 +140,3 @@ const placesOf = (
  */
 const firstTriesUntil = ({ tracker, paused }: Partition): number =>
   paused === 'quota' ? Number.MAX_SAFE_INTEGER : tracker.seen()
-
-/** Gives up what is parked for destinations that are gone or switched off, and for cancelled replays. */
-export const cancelGone = async (
-  tx: Connection,
-  stage: Stage,
-  { at, partitions }: Claiming,
-): Promise<Cancelled> => {
-  const { destinations } = stage.deps.live.now()
-  const gone = [...stage.lanes.values()].filter(
-    (lane) => lane.parked > 0 && !destinations.get(lane.destinationId)?.enabled,
-  )
-  const stretches = [
-    ...gone.flatMap(({ destinationId }) =>
-      partitions
-        .filter((partition) => !isServed(destinations.get(destinationId), partition))
-        .map(({ topic, partition }) => ({
-          ...{ topic, partition, destinationId },
-          below: Number.MAX_SAFE_INTEGER,
-        })),
-    ),
-    ...withdrawnStretches(stage, partitions),
-  ]
-  if (stretches.length === 0) return nothingCancelled
-  return cancelParked(tx, { stretches, at, limit: stage.limits.claimMax })
-}

@@ -133,6 +133,8 @@ export const useRig = async () => {
       const life: Life = {
         running: null as unknown as Running,
         crash: () => {
+          // Hooks may find it out twice: another life must not be taken for this one.
+          if (state.dead) return
           state.dead = true
           source.vanish()
           lives.splice(lives.indexOf(life), 1)

@@ -70,15 +70,16 @@ export const openErasing = async (pool: Pool, audiences: readonly Audience[] = [
     suppressions,
     outbound,
     project,
-    erase: (over: Over = {}) => {
+    erase: (over: Over = {}, pollMs = 5) => {
       const stage = startErase({
         ...rig.deps,
         appender,
         logger: pino({ level: process.env['TEST_LOG'] ?? 'silent' }),
         ...over,
-        limits: { pollMs: 5, pauseMaxMs: 5 },
+        limits: { pollMs, pauseMaxMs: pollMs },
       })
-      running.push(stage)
+      // One that is to be killed never ends.
+      if (over.pool === undefined) running.push(stage)
       return stage
     },
     relay: () => {
