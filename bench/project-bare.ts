@@ -30,11 +30,15 @@ const upsert = (pool: Pool, rows: readonly ReturnType<typeof rowOf>[]) =>
     )
   })
 
-export const loadBare = async (pool: Pool, { users, width }: Bare): Promise<void> => {
+const makeBare = async (pool: Pool): Promise<void> => {
   await pool.query(
     `create table bare (user_key bigint primary key, shard smallint, workspace_id int, ver bigint,
        user_id text, st bytea, due timestamptz, merged_into bigint) with (fillfactor = 75)`,
   )
+}
+
+export const loadBare = async (pool: Pool, { users, width }: Bare): Promise<void> => {
+  await makeBare(pool)
   for (let first = 1; first <= users; first += batchRows)
     await upsert(
       pool,
@@ -44,6 +48,20 @@ export const loadBare = async (pool: Pool, { users, width }: Bare): Promise<void
     )
   await pool.query('vacuum analyze bare')
 }
+
+/** As new. */
+export const emptyBare = async (pool: Pool): Promise<void> => {
+  await pool.query('drop table if exists bare')
+  await makeBare(pool)
+}
+
+type Part = Bare & { readonly first: number; readonly count: number }
+
+export const upsertBare = (pool: Pool, { first, count, users, width }: Part): Promise<void> =>
+  upsert(
+    pool,
+    Array.from({ length: count }, (_, at) => rowOf((((first + at) * stride) % users) + 1, width)),
+  )
 
 let number = 0
 

@@ -25,6 +25,8 @@ export type Place = {
   /** Of all its processes so far. */
   postgresCpuUs(): number
   contender(contender: Contender): Promise<Child>
+  /** A process of another bench's own. */
+  start(file: string): Promise<Child>
 }
 
 export const withPlace = async <R>(use: (place: Place) => Promise<R>): Promise<R> => {
@@ -48,6 +50,7 @@ export const withPlace = async <R>(use: (place: Place) => Promise<R>): Promise<R
         const [child] = await processes.start(file, [JSON.stringify(contender)])
         return child
       },
+      start: async (file) => (await processes.start(file))[0],
     })
   } finally {
     await processes.end()

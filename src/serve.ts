@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import manifest from '../package.json' with { type: 'json' }
 import { startAdmin } from './admin/admin.ts'
 import { startArchive } from './archive/archive.ts'
+import { erasures } from './archive/erased.ts'
 import { archivingOf } from './archiving.ts'
 import { startCollect } from './collect/collect.ts'
 import { addressRulesOf, type Config, type Role, readsSecrets } from './config.ts'
@@ -16,26 +17,30 @@ import { searchAttempts } from './deliver/attempt-store.ts'
 import { startDeliver } from './deliver/deliver.ts'
 import type { Live } from './domain/configuration.ts'
 import type { Pipeline } from './domain/pipeline.ts'
-import { nobodySuppressed } from './domain/suppression.ts'
 import { unnoted, type Violations } from './domain/tracking-plan.ts'
+import { startErase } from './erase/erase.ts'
+import type { OpenSuppressions } from './erase/suppressions.ts'
 import { Fault } from './fault.ts'
 import type { Post } from './http/post.ts'
 import { undiciPost } from './http/undici-post.ts'
 import { keepingOf } from './keeping.ts'
 import { type Metrics, openMetrics } from './metrics.ts'
+import { openPast, type Past } from './open-archive.ts'
 import { importsOf } from './open-imports.ts'
 import { openKeyring } from './open-keyring.ts'
-import { openPast, type Past } from './open-archive.ts'
 import { type Log, openLog } from './open-log.ts'
 import { openPipeline } from './pipeline/pipeline.ts'
 import { startViolations } from './pipeline/violations.ts'
 import { openClock } from './postgres/clock.ts'
 import { openCollectors } from './postgres/collectors.ts'
-import { startHeartbeat } from './postgres/heartbeat.ts'
 import { prepareConfiguration } from './prepare-configuration.ts'
 import { startProject } from './project/project.ts'
+import { startRebuild } from './rebuild/rebuild.ts'
+import { countReplay } from './replay/count.ts'
+import { startReplay } from './replay/replay.ts'
 import type { Clock, Running } from './running.ts'
 import { closing, type Part, supervise } from './supervise.ts'
+import { startSuppressing } from './suppressing.ts'
 import { findSyncRun, requestSync } from './sync/request.ts'
 import { startSync } from './sync/sync.ts'
 
@@ -91,6 +96,7 @@ const startParts = async (options: Options, add: Add): Promise<Omit<Millrace, ke
     ...log,
     ...openPast({ config, pool: database.pool, ...log }),
     pool: database.pool,
+    openPool: database.openPool,
     live,
     clock,
     metrics,
@@ -98,8 +104,9 @@ const startParts = async (options: Options, add: Add): Promise<Omit<Millrace, ke
     keyring,
   }
   const violations = noting(shared, add)
-  const deps = { ...shared, isReady, violations, debugger: await tellingDebugger(shared, add) }
-  add({ name: 'heartbeat', running: await heartbeat(deps) })
+  const suppressions = await startSuppressing(shared, add)
+  const told = { debugger: await tellingDebugger(shared, add), suppressions }
+  const deps = { ...shared, ...told, isReady, violations }
   const adminUrl = await startReaders(deps, add)
   const collectUrl = await startEdge(deps, add)
   add(
@@ -115,11 +122,13 @@ type Deps = Options &
   Log &
   Past & {
     readonly pool: Database['pool']
+    readonly openPool: Database['openPool']
     readonly live: Live
     readonly clock: Clock
     readonly metrics: Metrics
     readonly pipeline: Pipeline
     readonly debugger: Debugger
+    readonly suppressions: OpenSuppressions
     readonly violations: Violations
     readonly keyring: Keyring
     /** Between the start of the last role and the first stop. */
@@ -136,16 +145,6 @@ const databaseClock = async (database: Database, { logger, add }: ClockDeps): Pr
   add(closing('clock', async () => stop()))
   return clock
 }
-
-const heartbeat = (deps: Deps) =>
-  startHeartbeat({
-    sql: deps.pool,
-    clock: deps.clock,
-    version: manifest.version,
-    roles: deps.config.roles.filter((role) => role !== 'archive' || deps.store !== null),
-    configurationVersion: () => deps.live.now().version,
-    onError: (error) => deps.logger.warn({ err: error }, 'heartbeat.missed'),
-  })
 
 /** Where calls are judged; who watches them asks the database. */
 const tellingDebugger = async (
@@ -174,15 +173,17 @@ const startReaders = async (deps: Deps, add: Add): Promise<string | null> => {
   const post =
     has('admin') || has('deliver') ? undiciPost({ addresses: addressRulesOf(config) }) : null
   if (post) add(closing('post', post.close))
-  const imports = importsOf({ suppressions: nobodySuppressed, ...deps })
+  const imports = has('admin') ? importsOf(deps) : null
   const admin = has('admin')
-    ? await startAdmin({ ...adminDeps(deps), imports, ...(post ? { post } : {}) }).catch(
-        portTaken('MILLRACE_ADMIN_PORT', config.adminPort),
-      )
+    ? await startAdmin({
+        ...adminDeps(deps),
+        ...(imports ? { imports } : {}),
+        ...(post ? { post } : {}),
+      }).catch(portTaken('MILLRACE_ADMIN_PORT', config.adminPort))
     : null
   if (admin) add({ name: 'admin', running: admin })
   // Before it: a chunk that waits for its turn waits no longer.
-  add(closing('imports', async () => imports.close()))
+  if (imports) add(closing('imports', async () => imports.close()))
   if (has('deliver') && post) {
     add({
       name: 'deliver',
@@ -195,8 +196,13 @@ const startReaders = async (deps: Deps, add: Add): Promise<string | null> => {
         limits: keepingOf(config),
       }),
     })
+    add({ name: 'replay', running: startReplay(deps) })
   }
-  if (has('project')) add({ name: 'project', running: startProject(deps) })
+  if (has('project')) {
+    add({ name: 'project', running: startProject(deps) })
+    add({ name: 'rebuild', running: startRebuild(deps) })
+    add({ name: 'erase', running: startErase({ ...deps, ended: deps.metrics.deletionEnded }) })
+  }
   if (has('sync')) add({ name: 'sync', running: startSync(deps) })
   if (has('archive') && deps.store !== null)
     add({ name: 'archive', running: startArchive(archiveDeps(deps, deps.store)) })
@@ -225,6 +231,7 @@ const archiveDeps = (deps: Deps, store: NonNullable<Deps['store']>) => ({
   ...deps,
   ...archivingOf(deps.config),
   store,
+  erasures,
   meter: deps.metrics.archive,
 })
 
@@ -237,6 +244,7 @@ const adminDeps = (deps: Deps) => ({
   requestSync,
   findSyncRun,
   searchAttempts,
+  countReplay,
   version: manifest.version,
 })
 

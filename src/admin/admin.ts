@@ -2,6 +2,8 @@
 import { type AddressInfo, isIPv6 } from 'node:net'
 import { drain } from '../drain.ts'
 import type { Running } from '../running.ts'
+import { archiveRoutes } from './archive.ts'
+import { archiveRoutes } from './archive.ts'
 import { attemptRoutes } from './attempts.ts'
 import { audienceRoutes } from './audiences.ts'
 import { configurationRoutes } from './configuration.ts'
@@ -13,13 +15,16 @@ import { type AdminDeps, adminLimits } from './deps.ts'
 import { destinationSecretRoutes } from './destination-secret.ts'
 import { destinationRoutes } from './destinations.ts'
 import { explainRoutes } from './explain.ts'
+import { explainTraitRoutes } from './explain-trait.ts'
 import { historyRoutes } from './history.ts'
 import { importRoutes } from './imports.ts'
 import { documentOf } from './openapi.ts'
 import { documentRoute, operationRoutes } from './operations.ts'
 import { pipelineRoutes } from './pipeline.ts'
 import { previewRoutes } from './preview.ts'
+import { rebuildRoutes } from './rebuilds.ts'
 import { recoveryRoutes } from './recoveries.ts'
+import { replayRoutes } from './replays.ts'
 import type { Route } from './route.ts'
 import { buildServer } from './server.ts'
 import { sourceRoutes } from './sources.ts'
@@ -63,21 +68,25 @@ export const routesOf = (deps: AdminDeps): readonly Route[] => {
     ...attemptRoutes(deps),
     ...deadRoutes(deps),
     ...recoveryRoutes(deps),
-    ...urlRoutes(deps),
-    ...testSendRoutes(deps),
     ...replayRoutes(deps),
     ...rebuildRoutes(deps),
+    ...urlRoutes(deps),
+    ...testSendRoutes(deps),
     ...audienceRoutes(deps),
     ...explainRoutes(deps),
+    ...explainTraitRoutes(deps),
     ...previewRoutes(deps),
     ...historyRoutes(deps),
     ...syncRoutes(deps),
     ...userRoutes(deps),
     ...deletionRoutes(deps),
+    ...importRoutes(deps),
     ...configurationRoutes(deps),
     ...tokenRoutes(deps),
     ...auditRoutes(deps),
     ...usageRoutes(deps),
+    ...archiveRoutes(deps),
+    ...archiveRoutes(deps),
     ...pipelineRoutes(deps),
     ...operationRoutes(deps),
   ]

@@ -2,29 +2,22 @@
 import Type from 'typebox'
 import { insertAudit } from '../control/audit.ts'
 import { edit } from '../control/edit.ts'
-import type { Problem } from '../control/problem.ts'
-import { created, notFound, ok, refusal } from './answer.ts'
-import { findDeletion, insertDeletion, loadDeletions } from './deletion-store.ts'
+import { requestDeletion } from '../erase/ask.ts'
+import { requestKinds, requestLimits } from '../erase/request.ts'
+import { type Answer, created, failure, notFound, ok, refusal } from './answer.ts'
+import { idsOf, problemsOf } from './deletion-ids.ts'
+import { findDeletion, loadDeletions } from './deletion-store.ts'
+import { DeletionView, deletionView } from './deletion-view.ts'
 import type { AdminDeps } from './deps.ts'
 import { type Route, route } from './route.ts'
-import { dateTime, id, idParams, named, nullable } from './views.ts'
+import { idParams } from './views.ts'
 import { optionsOf, workspaceOf } from './workspaces.ts'
 
 const path = '/admin/v1/deletions'
 
-const DeletionView = named('Deletion', {
-  id,
-  workspaceId: id,
-  userId: nullable(Type.String()),
-  anonymousId: nullable(Type.String()),
-  origin: Type.Union([Type.Literal('call'), Type.Literal('api')]),
-  sourceId: nullable(Type.Integer({ description: 'Whose secret key the call came with.' })),
-  state: Type.Union([Type.Literal('received')]),
-  createdAt: dateTime,
-})
-
 const rowId = Type.Integer({ minimum: 1, maximum: 2_147_483_647 })
-const userText = Type.String({ minLength: 1, maxLength: 512 })
+const userText = Type.String({ minLength: 1, maxLength: requestLimits.idLengthMax })
+const userTexts = Type.Array(userText, { maxItems: requestLimits.idsMax })
 
 export const deletionRoutes = (deps: AdminDeps): readonly Route[] => [
   route({
@@ -47,8 +40,10 @@ export const deletionRoutes = (deps: AdminDeps): readonly Route[] => [
         schema: Type.Object({ deletions: Type.Array(DeletionView) }),
       },
     },
-    handle: async ({ query: { workspaceId = null, before = null, limit = 100 } }) =>
-      ok({ deletions: await loadDeletions(deps.pool, { workspaceId, before, limit }) }),
+    handle: async ({ query: { workspaceId = null, before = null, limit = 100 } }) => {
+      const rows = await loadDeletions(deps.pool, { workspaceId, before, limit })
+      return ok({ deletions: rows.map(deletionView) })
+    },
   }),
   route({
     method: 'GET',
@@ -60,76 +55,84 @@ export const deletionRoutes = (deps: AdminDeps): readonly Route[] => [
     answers: { 200: { description: 'The request.', schema: DeletionView } },
     handle: async ({ params }) => {
       const found = await findDeletion(deps.pool, params.id)
-      return found ? ok(found) : notFound(`deletion request ${params.id}`)
+      return found ? ok(deletionView(found)) : notFound(`deletion request ${params.id}`)
     },
   }),
   createRoute(deps),
 ]
+
+const Asked = Type.Object(
+  {
+    workspaceId: Type.Optional(rowId),
+    kind: Type.Optional(
+      Type.Union(
+        requestKinds.map((kind) => Type.Literal(kind)),
+        { description: 'delete_only when absent.' },
+      ),
+    ),
+    userId: Type.Optional(userText),
+    anonymousId: Type.Optional(userText),
+    userIds: Type.Optional(userTexts),
+    anonymousIds: Type.Optional(userTexts),
+  },
+  { additionalProperties: false },
+)
+
+const keyLengthMax = 255
 
 const createRoute = (deps: AdminDeps): Route =>
   route({
     method: 'POST',
     path,
     operation: 'createDeletion',
-    summary: 'Ask for a user to be deleted',
+    summary: 'Ask for users to be deleted, suppressed, both, or heard again',
     access: 'admin',
-    body: Type.Object(
-      {
-        workspaceId: Type.Optional(rowId),
-        userId: Type.Optional(userText),
-        anonymousId: Type.Optional(userText),
-      },
-      { additionalProperties: false },
-    ),
+    body: Asked,
+    idempotent: true,
     answers: { 201: { description: 'The request as received.', schema: DeletionView } },
-    handle: ({ body, actor }) =>
-      edit(deps.pool, optionsOf(deps, actor), async ({ tx, state }) => {
+    handle: async ({ body, actor, idempotencyKey: key }) => {
+      if (key !== null && key.length > keyLengthMax)
+        return failure('request_invalid', `Idempotency-Key is longer than ${keyLengthMax}`)
+      return edit(deps.pool, optionsOf(deps, actor), async ({ tx, state }) => {
         const workspace = workspaceOf(state, body)
         const problems = [
           ...problemsOf(body),
           ...('problems' in workspace ? workspace.problems : []),
         ]
         if ('problems' in workspace || problems.length > 0) return refusal(problems)
-        const made = await insertDeletion(tx, {
+        const asked = await requestDeletion(tx, {
           workspaceId: workspace.id,
-          userId: body.userId ?? null,
-          anonymousId: body.anonymousId ?? null,
+          kind: body.kind ?? 'delete_only',
+          ids: idsOf(body),
           createdAt: deps.clock(),
+          idempotencyKey: key,
         })
-        // Without the user's id, which must not outlast the user.
-        await insertAudit(tx, [
-          {
-            actor: actor.name,
-            action: 'requested',
-            kind: 'deletion',
-            entityId: made.id,
-            name: `deletion request ${made.id}`,
-            changes: {},
-          },
-        ])
-        return created(made)
-      }),
+        if (!('id' in asked)) return refusedOf(asked.outcome)
+        // Without any user's id, which must not outlast the user.
+        if (asked.outcome === 'made')
+          await insertAudit(tx, [
+            {
+              actor: actor.name,
+              action: 'requested',
+              kind: 'deletion',
+              entityId: asked.id,
+              name: `deletion request ${asked.id}`,
+              changes: {},
+            },
+          ])
+        const row = await findDeletion(tx, asked.id)
+        return row ? created(deletionView(row)) : notFound(`deletion request ${asked.id}`)
+      })
+    },
   })
 
-type Wish = { readonly userId?: string; readonly anonymousId?: string }
-
-const problemsOf = ({ userId, anonymousId }: Wish): readonly Problem[] => {
-  if (userId === undefined && anonymousId === undefined)
-    return [
-      { code: 'field_missing', path: '/userId', message: 'name the user by userId or anonymousId' },
-    ]
-  return Object.entries({ userId, anonymousId }).flatMap(([field, value = '']) =>
-    isStored(value)
-      ? []
-      : [
-          {
-            code: 'field_invalid' as const,
-            path: `/${field}`,
-            message: `${field} holds a character that no stored id can hold`,
-          },
-        ],
-  )
-}
-
-/** Collecting replaces what is not well formed, and Postgres holds no NUL. */
-const isStored = (text: string) => text.isWellFormed() && !text.includes('\0')
+const refusedOf = (outcome: 'differs' | 'suppressions_full'): Answer =>
+  outcome === 'differs'
+    ? failure(
+        'idempotency_key_used',
+        'this Idempotency-Key was used for another request: send a new key, or the body it was first sent with',
+      )
+    : failure(
+        'suppressions_too_many',
+        `no more than ${requestLimits.suppressionsMax} ids can be suppressed: unsuppress some`,
+      )

@@ -4,7 +4,7 @@ import type { Bounds, Explained, Fact, Turn } from '../domain/condition/explain.
 import { quantifiers } from '../domain/condition/users.ts'
 import { dateTime, id, named, nullable } from './views.ts'
 
-const turn = {
+export const turn = {
   changesAt: nullable({
     ...dateTime,
     description: 'When time alone changes the answer if no call arrives before; null for never.',
@@ -18,7 +18,7 @@ const node = {
   ...turn,
 }
 
-const FactView = Type.Object({
+export const FactView = Type.Object({
   name: Type.String({ description: '"trait", or what is made of events, such as "count".' }),
   value: Type.Unknown({ description: 'null for a missing value.' }),
   orMore: Type.Boolean({ description: 'A count that is this or more.' }),
@@ -81,7 +81,7 @@ export const explainedView = (explained: Explained): object => {
   return { ...base, says, facts: facts.map(factView), takes }
 }
 
-const factView = ({ name, value, isFloor, window, isCapped }: Fact) => ({
+export const factView = ({ name, value, isFloor, window, isCapped }: Fact) => ({
   name,
   value: value ?? null,
   orMore: isFloor,

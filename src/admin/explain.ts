@@ -1,5 +1,5 @@
 // The route that says why a user is in an audience, or is not, and when time alone changes that.
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 import {
   factsOf,
   findLeaves,
@@ -7,6 +7,7 @@ import {
   readMembership,
   readUser,
   readWorked,
+  type UserState,
   type Worked,
 } from '../audience/look.ts'
 import { readState } from '../control/state.ts'
@@ -26,6 +27,20 @@ import { isProblem, readInstant } from './instant.ts'
 import { type Route, route } from './route.ts'
 import { idParams } from './views.ts'
 
+export const explainQuery = Type.Object(
+  {
+    userId: Type.Optional(Type.String({ minLength: 1 })),
+    anonymousId: Type.Optional(Type.String({ minLength: 1 })),
+    at: Type.Optional(
+      Type.String({
+        description:
+          'An instant in ISO 8601, not before the last call received; what will be then if no call arrives. Now when absent.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+
 export const explainRoutes = (deps: AdminDeps): readonly Route[] => [
   route({
     method: 'GET',
@@ -34,45 +49,66 @@ export const explainRoutes = (deps: AdminDeps): readonly Route[] => [
     summary: 'Why one user is in the audience or is not, as of now or of a later instant',
     access: 'viewer',
     params: idParams,
-    query: Type.Object(
-      {
-        userId: Type.Optional(Type.String({ minLength: 1 })),
-        anonymousId: Type.Optional(Type.String({ minLength: 1 })),
-        at: Type.Optional(
-          Type.String({
-            description:
-              'An instant in ISO 8601, not before the last call received; what will be then if no call arrives. Now when absent.',
-          }),
-        ),
-      },
-      { additionalProperties: false },
-    ),
+    query: explainQuery,
     answers: {
       200: { description: 'The condition, and what is behind it.', schema: ExplanationView },
     },
-    handle: async ({ params, query }) => {
-      const audience = ofKind((await readState(deps.pool)).audiences, 'audience', params.id)
-      if (!audience) return notFound(`audience ${params.id}`)
-      const named = namedBy(query)
-      const at = readInstant(query.at, 'at')
-      if (isProblem(at)) return refusal([at])
-      if (named === null)
-        return refusal([
-          {
-            code: 'field_missing',
-            path: '/userId',
-            message: 'name one user by userId or anonymousId',
-          },
-        ])
-      // One snapshot: the user, the leaves and what was folded belong together.
-      return deps.pool.transaction(
-        (tx) =>
-          answer(tx, { audience, named, at: at?.getTime() ?? null, now: deps.clock().getTime() }),
-        { isolation: 'repeatable read' },
-      )
-    },
+    handle: ({ params, query }) =>
+      explaining(deps, { kind: 'audience', id: params.id, query }, answer),
   }),
 ]
+
+const nouns = { audience: 'audience', trait: 'computed trait' } as const
+
+type Wanted = {
+  readonly kind: Audience['kind']
+  readonly id: number
+  readonly query: Static<typeof explainQuery>
+}
+
+/** One user and one audience or computed trait, as they are known. */
+export type About = {
+  readonly audience: Audience
+  readonly worked: Worked
+  readonly user: UserState
+  /** Epoch ms: the instant asked for, and the newest call known, which is not after it. */
+  readonly at: number
+  readonly folded: number
+}
+
+/** Finds what is asked about, or says why it cannot. */
+export const explaining = async (
+  deps: AdminDeps,
+  { kind, id, query }: Wanted,
+  explained: (tx: Sql, about: About) => Promise<Answer>,
+): Promise<Answer> => {
+  const audience = ofKind((await readState(deps.pool)).audiences, kind, id)
+  if (!audience) return notFound(`${nouns[kind]} ${id}`)
+  const named = namedBy(query)
+  const wanted = readInstant(query.at, 'at')
+  if (isProblem(wanted)) return refusal([wanted])
+  if (named === null)
+    return refusal([
+      {
+        code: 'field_missing',
+        path: '/userId',
+        message: 'name one user by userId or anonymousId',
+      },
+    ])
+  // One snapshot: the user, the leaves and what was folded belong together.
+  const look = async (tx: Sql): Promise<Answer> => {
+    const worked = await readWorked(tx, audience.id)
+    if (worked?.state !== 'live') return backfilling(audience)
+    // Postgres holds no NUL, so there can be no such user.
+    const { workspaceId } = audience
+    const user = named.value.includes('\0') ? null : await readUser(tx, { workspaceId, ...named })
+    if (user === null) return notFound('user with this id')
+    const folded = await readFolded(tx)
+    const at = wanted?.getTime() ?? Math.max(deps.clock().getTime(), folded)
+    return at < folded ? tooEarly(folded) : explained(tx, { audience, worked, user, at, folded })
+  }
+  return deps.pool.transaction(look, { isolation: 'repeatable read' })
+}
 
 type Named = { readonly kind: IdentityKind; readonly value: string }
 
@@ -88,27 +124,11 @@ const namedBy = (query: {
     : { kind: 'user', value: userId }
 }
 
-type Asked = {
-  readonly audience: Audience
-  readonly named: Named
-  readonly at: number | null
-  readonly now: number
-}
-
-const answer = async (tx: Sql, { audience, named, at: wanted, now }: Asked): Promise<Answer> => {
-  const { workspaceId } = audience
-  const worked = await readWorked(tx, audience.id)
-  if (worked?.state !== 'live') return backfilling(audience)
-  // Postgres holds no NUL, so there can be no such user.
-  const user = named.value.includes('\0') ? null : await readUser(tx, { workspaceId, ...named })
-  if (user === null) return notFound('user with this id')
-  const folded = await readFolded(tx)
-  const at = wanted ?? Math.max(now, folded)
-  if (at < folded) return tooEarly(folded)
+const answer = async (tx: Sql, { audience, worked, user, at, folded }: About): Promise<Answer> => {
   const about = explainedPart(audience, worked)
   const facts = factsOf(user)
   const explained =
-    about && explain({ ...about, find: await findLeaves(tx, workspaceId), facts, at })
+    about && explain({ ...about, find: await findLeaves(tx, audience.workspaceId), facts, at })
   if (!about || !explained) return backfilling(audience)
   const held = await readMembership(tx, { audienceId: audience.id, userKey: user.key })
   const recorded = held?.member ?? false
@@ -155,10 +175,10 @@ const explainedPart = ({ kind }: Audience, { condition: json, timezone }: Worked
   }
 }
 
-export const backfilling = ({ id }: Audience): Answer =>
+export const backfilling = ({ kind, id }: Pick<Audience, 'kind' | 'id'>): Answer =>
   failure(
     'audience_backfilling',
-    `audience ${id} is still being worked out from past calls: ask again when its state is "live"`,
+    `${nouns[kind]} ${id} is still being worked out from past calls: ask again when its state is "live"`,
   )
 
 const tooEarly = (folded: number): Answer => {

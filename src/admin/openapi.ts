@@ -61,10 +61,11 @@ const operationOf = (route: Route, components: Components): Json => ({
     ...parametersOf(route.params, 'path', components),
     ...parametersOf(route.query, 'query', components),
     ...(route.resumes ? [lastEventId] : []),
+    ...(route.idempotent ? [idempotencyKey] : []),
   ],
   ...(route.body ? { requestBody: bodyOf(route, components) } : {}),
-  responses: {
   ...(route.raw ? { requestBody: rawBody } : {}),
+  responses: {
     ...Object.fromEntries(
       Object.entries(route.answers).map(([status, answer]) => [
         status,
@@ -78,7 +79,6 @@ const operationOf = (route: Route, components: Components): Json => ({
   },
 })
 
-const lastEventId: Json = {
 const rawBody: Json = {
   required: true,
   content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
@@ -93,6 +93,7 @@ const idempotencyKey: Json = {
   schema: { type: 'string', maxLength: 255 },
 }
 
+const lastEventId: Json = {
   name: 'Last-Event-ID',
   in: 'header',
   required: false,

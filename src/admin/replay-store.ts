@@ -130,8 +130,10 @@ const select = `select r.id, r.workspace_id as "workspaceId", r.destination_id a
   from replay r
   left join replay_standing s on s.id = r.id
   cross join lateral (
-    select least(r.sent, coalesce(s.waiting, 0))::float8 as waiting, coalesce(s.parked, 0)::float8 as parked,
-           coalesce(r.given_up, s.given_up, 0)::float8 as given_up) w`
+    select coalesce(s.parked, 0)::float8 as parked, coalesce(r.given_up, s.given_up, 0)::float8 as given_up
+  ) e
+  cross join lateral (
+    select e.*, greatest(0, least(coalesce(s.waiting, 0), r.sent - e.parked - e.given_up))::float8 as waiting) w`
 
 export const findReplay = async (sql: Sql, id: number): Promise<Replay | null> => {
   const { rows } = await sql.query<Replay>(`${select} where r.id = $1`, [id])

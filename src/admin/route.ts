@@ -49,6 +49,8 @@ export type Received = {
   readonly actor: Actor | null
   /** The header Last-Event-ID. */
   readonly lastEventId: string | null
+  /** The header Idempotency-Key. */
+  readonly idempotencyKey?: string | null
   /** Aborts when the client is gone or the process stops; of a stream, also when it ended. */
   readonly signal: AbortSignal
 }
@@ -68,6 +70,7 @@ type Typed<P extends TObject, Q extends TObject, B extends TSchema> = Omit<
     readonly body: Static<B>
     readonly actor: Actor
     readonly lastEventId: string | null
+    readonly idempotencyKey: string | null
     readonly signal: AbortSignal
   }): Promise<Answer>
 }
@@ -103,6 +106,7 @@ export const route = <
         body: body.value as Static<B>,
         actor: received.actor ?? nobody,
         lastEventId: received.lastEventId,
+        idempotencyKey: received.idempotencyKey ?? null,
         signal: received.signal,
       })
     },

@@ -109,6 +109,7 @@ const addRoute = (app: FastifyInstance, deps: AdminDeps, { route, stopping }: Ad
           body: request.body,
           actor: request.actor,
           lastEventId: request.headers['last-event-id']?.toString() ?? null,
+          idempotencyKey: request.headers['idempotency-key']?.toString() ?? null,
           signal: AbortSignal.any([gone.signal, stopping]),
         })
         .finally(() => request.raw.socket.off('close', leave))
@@ -148,12 +149,12 @@ const send = (reply: FastifyReply, answer: Answer): FastifyReply => {
     .send(JSON.stringify(answer.body))
 }
 
-const readJson = async (_request: FastifyRequest, text: string | Buffer): Promise<unknown> => {
 const readWhole = async (_request: FastifyRequest, body: Buffer): Promise<unknown> => body
 
 const readStream = async (_request: FastifyRequest, payload: IncomingMessage): Promise<unknown> =>
   payload
 
+const readJson = async (_request: FastifyRequest, text: string | Buffer): Promise<unknown> => {
   const body = String(text)
   if (body === '') return undefined
   try {

@@ -1,12 +1,12 @@
-// Whose entries are to go from segments: users whose erasure was asked for.
-import type { Suspect } from '../domain/suppression.ts'
+// Whose entries are to go from segments: users whose deletion was asked for.
+import { type Suspect, suspectOf } from '../domain/suppression.ts'
 import type { Sql } from '../postgres/sql.ts'
 import type { Head } from './line.ts'
 
 /** The erasures up to `upTo`, as one question. */
 export type Erasing = {
   readonly upTo: bigint
-  /** Whether the entry was sent before its user's erasure was asked for. */
+  /** Whether the entry was sent before its user's deletion was asked for. */
   isErased(suspect: Suspect): boolean
 }
 
@@ -17,14 +17,6 @@ export type Erasures = {
   load(sql: Sql, after: bigint): Promise<Erasing>
 }
 
-export const isErased = (erasing: Erasing, head: Head): boolean => {
-  const sentAt = new Date(head.sentAt ?? head.receivedAt)
-  const { workspaceId, userId, anonymousId = null, previousId = null } = head
-  if (erasing.isErased({ workspaceId, userId, anonymousId, sentAt })) return true
-  // An alias names its user under either id.
-  return (
-    previousId !== null &&
-    (erasing.isErased({ workspaceId, userId: previousId, anonymousId: null, sentAt }) ||
-      erasing.isErased({ workspaceId, userId: null, anonymousId: previousId, sentAt }))
-  )
-}
+/** The request's own entry goes with the rest: where nothing of a user is left, there is nothing to erase again. */
+export const isErased = (erasing: Erasing, head: Head): boolean =>
+  erasing.isErased(suspectOf({ sentAt: null, anonymousId: null, previousId: null, ...head }))

@@ -8,6 +8,7 @@ import { pathOf, readPath } from './name.ts'
 import { segmentLines } from './read.ts'
 import { openSegment } from './segment.ts'
 import { holdsPosition, type Lane, type Stage } from './stage.ts'
+import { noteTrouble } from './trouble.ts'
 
 const segmentsAtOnce = 100
 
@@ -34,8 +35,10 @@ export const rewriteErased = async (stage: Stage, lane: Lane): Promise<void> => 
     const rows = await loadSegments(deps.pool, { ...lane, from, limit: segmentsAtOnce })
     for (const row of rows) {
       if (lane.over.aborted) return
-      if (row.erasedTo < newest)
-        await rewrite(stage, lane, { row, erasing: await since(row.erasedTo) })
+      if (row.erasedTo >= newest) continue
+      const work = { row, erasing: await since(row.erasedTo) }
+      // One that cannot be read must not keep users in those after it.
+      await rewrite(stage, lane, work).catch((error) => noteTrouble(stage, lane, error))
     }
     const last = rows.at(-1)
     if (last === undefined) return

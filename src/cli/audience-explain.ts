@@ -3,7 +3,7 @@ import { type Ask, failing, print, theOne } from './client.ts'
 import { type Call, flag, text } from './command.ts'
 import { loadSynced } from './synced.ts'
 
-type Fact = {
+export type Fact = {
   readonly name: string
   readonly value: unknown
   readonly orMore: boolean
@@ -12,7 +12,7 @@ type Fact = {
   readonly capped: boolean
 }
 
-type Turning = { readonly changesAt: string | null; readonly changesExactly: boolean }
+export type Turning = { readonly changesAt: string | null; readonly changesExactly: boolean }
 
 type Node = Turning & {
   readonly type: string
@@ -70,7 +70,7 @@ export const explain = async (call: Call, ask: Ask): Promise<number> => {
 
 const yes = (is: boolean): string => (is ? 'yes' : 'no')
 
-const turning = ({ changesAt, changesExactly }: Turning): string => {
+export const turning = ({ changesAt, changesExactly }: Turning): string => {
   if (changesAt === null) return ''
   return changesExactly ? `at ${changesAt}` : `not before ${changesAt}`
 }
@@ -97,7 +97,7 @@ const linesOf = (node: Node, depth: number): readonly string[] => {
   return [`${before}${node.says}`, ...said.map((each) => indented + each)]
 }
 
-const factText = (fact: Fact): string =>
+export const factText = (fact: Fact): string =>
   [
     `${fact.name} is ${fact.value === null ? 'missing' : JSON.stringify(fact.value)}`,
     fact.orMore ? ' or more' : '',

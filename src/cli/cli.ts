@@ -27,15 +27,20 @@ const commands: Readonly<Record<string, Load>> = {
   trait: () => import('./trait.ts'),
   sync: () => import('./sync.ts'),
   dead: () => import('./dead.ts'),
+  rebuild: () => import('./rebuild.ts'),
+  replay: () => import('./replay.ts'),
   doctor: () => import('./doctor.ts'),
   debug: () => import('./debug.ts'),
   usage: () => import('./usage.ts'),
   pipeline: () => import('./pipeline.ts'),
+  archive: () => import('./archive.ts'),
   violations: () => import('./violations.ts'),
   'delete-user': () => import('./delete-user.ts'),
+  suppress: () => import('./suppress.ts'),
+  unsuppress: () => import('./unsuppress.ts'),
+  import: () => import('./import.ts'),
 }
 
-  import: () => import('./import.ts'),
 /** Exit codes: 0 done, 1 it failed, 2 the command line or the configuration was refused. */
 export const runCli = async (invocation: Invocation): Promise<number> => {
   const { terminal } = invocation

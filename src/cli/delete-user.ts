@@ -1,4 +1,4 @@
-// `millrace delete-user`: asks for a user to be deleted, and lists what was asked for.
+// `millrace delete-user`: asks for users to be deleted, and shows what was asked for.
 import {
   type Ask,
   adminOptions,
@@ -8,72 +8,83 @@ import {
   withAdmin,
   workspaceOf,
 } from './client.ts'
-import { type Call, type Command, text } from './command.ts'
+import { type Call, type Command, flag } from './command.ts'
+import { idOptions, idsOf, request } from './deletion-request.ts'
 
 export const command: Command = {
   name: 'delete-user',
-  summary: 'ask for a user to be deleted, or list such requests',
+  summary: 'ask for users to be deleted, or show such requests',
   usage: [
-    'create USER_ID [--workspace NAME]',
-    'create --anonymous-id ID [--workspace NAME]',
+    'create USER_ID… [--anonymous-id ID] [--file FILE|-] [--suppress] [--workspace NAME]',
+    'show REQUEST_ID',
     'list [--workspace NAME]',
   ],
-  options: {
-    ...adminOptions,
-    workspace: { type: 'string' },
-    'anonymous-id': { type: 'string' },
-  },
-  positionals: { min: 1, max: 2 },
+  options: { ...adminOptions, ...idOptions, suppress: { type: 'boolean' } },
+  positionals: { min: 1, max: 5_001 },
   run: (call) =>
-    withAdmin(call, (ask) => {
-      const [verb, userId = null] = call.positionals
-      const anonymousId = text(call, 'anonymous-id')
-      if (verb === 'list' && userId === null && anonymousId === null) return list(call, ask)
-      if (verb === 'create' && (userId !== null || anonymousId !== null))
-        return create(call, ask, { userId, anonymousId })
-      throw failing(['say "create USER_ID", "create --anonymous-id ID" or "list"'], 2)
+    withAdmin(call, async (ask) => {
+      const [verb, ...given] = call.positionals
+      if (verb === 'list' && given.length === 0) return list(call, ask)
+      if (verb === 'show' && given.length === 1) return show(call, ask, given[0] as string)
+      if (verb !== 'create') throw failing(['say "create USER_ID", "show REQUEST_ID" or "list"'], 2)
+      const kind = flag(call, 'suppress') ? 'suppress_with_delete' : 'delete_only'
+      return request(call, ask, { kind, ...(await idsOf(call, given)) })
     }),
 }
 
 type Deletion = {
   readonly id: number
-  readonly workspaceId: number
+  readonly kind: string
   readonly userId: string | null
   readonly anonymousId: string | null
+  readonly ids: number
   readonly origin: string
   readonly state: string
   readonly createdAt: string
+  readonly finishedAt: string | null
+  readonly stores: Readonly<
+    Record<string, { readonly state: string; readonly rows: number | null }>
+  >
+  readonly destinations: readonly {
+    readonly sourceId: number
+    readonly destinationId: number
+    readonly notices: number
+    readonly state: string
+  }[]
 }
 
 const list = async (call: Call, ask: Ask): Promise<number> => {
   const path = narrowed('/admin/v1/deletions', await workspaceOf(call, ask))
   const answer = await ask<{ deletions: readonly Deletion[] }>({ path })
   print(call, answer, [
-    ['ID', 'USER', 'ANONYMOUS ID', 'BY', 'STATE', 'RECEIVED'],
+    ['ID', 'USER', 'ANONYMOUS ID', 'IDS', 'KIND', 'BY', 'STATE', 'RECEIVED'],
     ...answer.deletions.map(
-      ({ id, userId, anonymousId, origin, state, createdAt }) =>
-        [String(id), userId ?? '-', anonymousId ?? '-', origin, state, createdAt] as const,
+      ({ id, userId, anonymousId, ids, kind, origin, state, createdAt }): [string, ...string[]] => [
+        ...([String(id), userId ?? '-', anonymousId ?? '-', String(ids)] as const),
+        ...[kind, origin, state, createdAt],
+      ],
     ),
   ])
   return 0
 }
 
-type Who = { readonly userId: string | null; readonly anonymousId: string | null }
-
-const create = async (call: Call, ask: Ask, { userId, anonymousId }: Who): Promise<number> => {
-  const workspaceId = await workspaceOf(call, ask)
-  const deletion = await ask<Deletion>({
-    method: 'POST',
-    path: '/admin/v1/deletions',
-    body: {
-      ...(workspaceId === null ? {} : { workspaceId }),
-      ...(userId === null ? {} : { userId }),
-      ...(anonymousId === null ? {} : { anonymousId }),
-    },
-  })
+const show = async (call: Call, ask: Ask, id: string): Promise<number> => {
+  if (!/^\d+$/.test(id)) throw failing(['a request is shown by its number, as "list" has it'], 2)
+  const deletion = await ask<Deletion>({ path: `/admin/v1/deletions/${id}` })
   print(call, deletion, [
     ['deletion request', String(deletion.id)],
+    ['kind', deletion.kind],
     ['state', deletion.state],
+    ['received', deletion.createdAt],
+    ['finished', deletion.finishedAt ?? '-'],
+    ...Object.entries(deletion.stores).map(([store, { state, rows }]): [string, string] => [
+      store,
+      rows === null ? state : `${state}, ${rows}`,
+    ]),
+    ...deletion.destinations.map((told): [string, string] => [
+      `destination ${told.destinationId}`,
+      `${told.notices} notices of source ${told.sourceId} ${told.state}`,
+    ]),
   ])
   return 0
 }

@@ -3,6 +3,7 @@ import { loadLedger, sumLedger } from '../deliver/ledger.ts'
 import { compareMigrations } from '../postgres/migrate.ts'
 import type { Sql } from '../postgres/sql.ts'
 import type { Finding } from './doctor.ts'
+import { checkArchiveStanding } from './doctor-archive.ts'
 
 type Check = {
   readonly name: string
@@ -186,6 +187,7 @@ const checks: readonly Check[] = [
   { name: 'processes', run: checkProcesses },
   { name: 'log', run: checkLog },
   { name: 'ledger', run: checkLedger },
+  { name: 'archive', run: checkArchiveStanding },
   { name: 'parked', run: checkParked },
   { name: 'dead', run: checkDead },
   { name: 'urls', run: checkUrls },

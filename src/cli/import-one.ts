@@ -8,7 +8,7 @@ import { type Admin, type Ask, failing } from './client.ts'
 import type { Terminal } from './command.ts'
 import { type Begun, begin } from './import-begin.ts'
 import { type Input, rejectsSuffix } from './import-input.ts'
-import { openProgress } from './import-progress.ts'
+import { type Figures, openProgress } from './import-progress.ts'
 import { nameOf, openRejects, type Rejects, writtenFrom } from './import-rejects.ts'
 import { type Answered, openSender } from './import-send.ts'
 
@@ -110,9 +110,15 @@ const sendAll = async (
     if (!options.isDryRun || options.rejects !== null)
       await rejects.add({ line: sent.chunk.line, bytes: sent.chunk.bytes, delimiter, rejected })
     else for (const one of rejected) options.terminal.err(rejectionLine(input.name, one))
-    const calls = told.accepted + told.filtered + told.suppressed + told.rejected
-    progress.tell({ read: content.read(), size: input.size, calls, rejected: told.rejected })
+    progress.tell(figuresOf(told))
   }
+  const figuresOf = (shown: Import): Figures => ({
+    read: content.read(),
+    size: input.size,
+    calls: shown.accepted + shown.filtered + shown.suppressed + shown.rejected,
+    rejected: shown.rejected,
+  })
+  progress.tell(figuresOf(made))
   try {
     for await (const chunk of chunks) {
       if (options.stopping.aborted) {

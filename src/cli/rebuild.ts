@@ -94,8 +94,10 @@ const status = async (call: Call, ask: Ask, id: string | undefined): Promise<num
   return 0
 }
 
-const steer = async (call: Call, ask: Ask, to: string): Promise<number> =>
+const steer = async (call: Call, ask: Ask, to: string): Promise<number> => {
   tell(call, await ask<Rebuild>({ method: 'POST', path: to }))
+  return 0
+}
 
 const foldedOf = ({ progress }: Rebuild): string => {
   if (progress === null) return ''

@@ -3,6 +3,7 @@ import type { Ask } from './client.ts'
 import type { Call, Command } from './command.ts'
 import { historyUsage, sizes, versions } from './history.ts'
 import { loadSynced, type Synced, syncedCommand } from './synced.ts'
+import { explainTrait, explainTraitUsage } from './trait-explain.ts'
 
 type Trait = Synced & {
   readonly measure: object
@@ -18,9 +19,10 @@ export const command: Command = syncedCommand<Trait>({
   name: 'trait',
   defined: 'measure',
   summary:
-    'list computed traits with how many users have one, show or add one, and how it came to be',
-  verbs: { versions: versions(shape), sizes: sizes(shape) },
-  usage: historyUsage,
+    'list computed traits with how many users have one, show or add one, explain one, and how it came to be',
+  verbs: { explain: explainTrait, versions: versions(shape), sizes: sizes(shape) },
+  usage: [explainTraitUsage, ...historyUsage],
+  options: { at: { type: 'string' }, anonymous: { type: 'boolean' } },
   switches: { 'retract-on-delete': 'retractOnDelete' },
   columns: [['USERS', ({ users }) => String(users)]],
   lines: ({ users, text, measure, retractOnDelete }) => [

@@ -14,7 +14,7 @@ export const acknowledge = async (
 ): Promise<Answer | Refusal> => {
   const { source, rejected, fates } = judged
   const appended = judged.live.length + judged.historical.length - judged.metered
-  const accepted = appended + judged.filtered.length
+  const accepted = appended + judged.filtered.length + judged.suppressed
   // A disabled source learns nothing; neither does whoever guesses its key.
   const isAppended = source.enabled ? await append(deps, judged, share) : drop(share)
   countFates(deps.pipeline, fates, { sourceId: source.id, isEnabled: source.enabled, isAppended })

@@ -5,6 +5,7 @@ import { type Live, type Region, regions } from '../domain/configuration.ts'
 import { type Network, readNetwork, trustsIn } from '../domain/ip.ts'
 import type { Message } from '../domain/message.ts'
 import { type Pipeline, uncounted } from '../domain/pipeline.ts'
+import { nobodySuppressed, type Suppressions } from '../domain/suppression.ts'
 import { unnoted, type Violations } from '../domain/tracking-plan.ts'
 import { drain } from '../drain.ts'
 import { Fault } from '../fault.ts'
@@ -40,6 +41,8 @@ export type CollectDeps = {
   readonly violations?: Violations
   /** Told what becomes of the calls of watched sources; nobody watches when absent. */
   readonly debugger?: Debugger
+  /** Whose calls are dropped, and answered as if they were not; nobody's when absent. */
+  readonly suppressions?: Suppressions
   /** Addresses and networks whose X-Forwarded-For is believed; none by default. */
   readonly trustedProxies?: readonly string[]
   /** How many processes collect, and share every source's quota; this one alone when absent. */
@@ -77,6 +80,7 @@ export const startCollect = async (deps: CollectDeps): Promise<Collect> => {
       pipeline: deps.pipeline ?? uncounted,
       plans: openPlans({ violations: deps.violations ?? unnoted, logger: deps.logger }),
       debugger: deps.debugger ?? unwatched,
+      suppressions: deps.suppressions ?? nobodySuppressed,
       always200: deps.always200 ?? false,
       appended: readiness.appended,
     },

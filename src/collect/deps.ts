@@ -4,6 +4,7 @@ import type { Debugger } from '../debugger/debugger.ts'
 import type { Configuration, Live, Region } from '../domain/configuration.ts'
 import type { Message } from '../domain/message.ts'
 import type { Pipeline } from '../domain/pipeline.ts'
+import type { Suppressions } from '../domain/suppression.ts'
 import type { Appender, Codec } from '../log/log.ts'
 import type { Clock } from '../running.ts'
 import type { Count } from './count.ts'
@@ -24,6 +25,7 @@ export type Deps = Gates & {
   readonly pipeline: Pipeline
   readonly plans: Plans
   readonly debugger: Debugger
+  readonly suppressions: Suppressions
   /** Answers what can never succeed as if it had; it is counted all the same. */
   readonly always200: boolean
   /** Told of every append's end, for readiness. */

@@ -12,6 +12,7 @@ export type AuditKind =
   | 'sync'
   | 'deletion'
   | 'recovery'
+  | 'replay'
   | 'rebuild'
   | 'import'
 

@@ -17,8 +17,9 @@ import {
   mayClaim,
   unparkCancelled,
 } from './claim.ts'
-import { buryParked, insertDead } from './dead-store.ts'
+import { buryParked, type Cancelled, insertDead } from './dead-store.ts'
 import { chainKeyOf, hasWork, nextWork, type Task, takeOff, type Work } from './desk.ts'
+import { cancelErased } from './erased-store.ts'
 import { freeChains, holdRows } from './hold-store.ts'
 import { addToLedger } from './ledger-store.ts'
 import { isHopeless } from './persist.ts'
@@ -173,7 +174,10 @@ const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> 
   await holdRows(tx, pluck(of('hold'), 'holding'), leased)
   await giveBack(tx, pluck(backs, 'id'), stage.owner)
   await freeChains(tx, keysOf(of('free')), at)
-  const { keys: cancelled, entries: cancellations } = await cancelGone(tx, stage, at)
+  const { keys: cancelled, entries: cancellations } = await cancelSome(tx, stage, {
+    erasing: batch.recovers ? [...held] : [],
+    at,
+  })
   const recovered = batch.recovers
     ? await recover(tx, stage, {
         partitions: owned.filter((partition) => held.has(partition)),
@@ -209,6 +213,21 @@ const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> 
     at,
   })
   return { kept, cancelled, claimed, recovered, told, fenced }
+}
+
+type Cancelling = { readonly erasing: readonly Partition[]; readonly at: Date }
+
+/** What is for nobody any more, and what is of nobody any more. */
+const cancelSome = async (
+  tx: Connection,
+  stage: Stage,
+  { erasing, at }: Cancelling,
+): Promise<Cancelled> => {
+  const gone = await cancelGone(tx, stage, at)
+  if (erasing.length === 0) return gone
+  const limit = stage.limits.claimMax
+  const erased = await cancelErased(tx, { partitions: erasing, at, limit })
+  return { keys: [...gone.keys, ...erased.keys], entries: [...gone.entries, ...erased.entries] }
 }
 
 type Telling = { readonly died: readonly Died[]; readonly at: Date }

@@ -6,11 +6,12 @@ import type { JsonObject, Message } from '../domain/message.ts'
 import { render, renderFull } from '../domain/payload.ts'
 import { renderText } from '../domain/payload-text.ts'
 import { type Unrouted, unrouted } from '../domain/routing.ts'
+import { isDropped, nobodySuppressed } from '../domain/suppression.ts'
 import type { Stage } from './stage.ts'
 
 export type Withheld = {
   readonly destinationId: number
-  readonly reason: Unrouted | 'sampled' | 'dropped'
+  readonly reason: Unrouted | 'sampled' | 'dropped' | 'suppressed'
 }
 
 export type Fanned = {
@@ -51,6 +52,8 @@ export const fanOut = (stage: Stage, message: Message): Fanned => {
   if (!destinations || destinations.length === 0 || message.type === 'delete') return nowhere
   // Stopped at its source, and in the log only because it counts towards usage.
   if (message.filtered !== null) return nowhere
+  if (isDropped(stage.deps.suppressions ?? nobodySuppressed, message))
+    return { ...nowhere, withheld: destinations.map(suppressedOf) }
   const stored = bufferOf(message.body)
   try {
     const text = destinations.some(isChoosy) ? null : readCall(stored)
@@ -64,6 +67,11 @@ export const fanOut = (stage: Stage, message: Message): Fanned => {
     return { ...nowhere, destinationIds, body: stored, poisoned: new Set(destinationIds) }
   }
 }
+
+const suppressedOf = ({ id }: Destination): Withheld => ({
+  destinationId: id,
+  reason: 'suppressed',
+})
 
 const nothingAsked: JsonObject = {}
 

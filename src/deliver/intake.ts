@@ -5,10 +5,11 @@ import type { Verdict } from '../duplicate/duplicates.ts'
 import type { Batch, Codec, Recorded } from '../log/log.ts'
 import { putWork } from './desk.ts'
 import { bufferOf, fanOne, fanOut } from './fan-out.ts'
+import { isMadeInVain } from './forgotten.ts'
 import { countSettled, rememberPairs } from './pairs.ts'
 import { persist } from './persist.ts'
 import { place } from './place.ts'
-import type { Partition, Stage } from './stage.ts'
+import { isMade, type Partition, type Stage } from './stage.ts'
 import { openTaken, type Unowed } from './taken.ts'
 import { openWithheldTally, type WithheldTally } from './withheld.ts'
 
@@ -20,7 +21,7 @@ export const takeBatch = async (
 ): Promise<void> => {
   if (stage.stopping) return stage.drained
   const breath = openBreath(stage.limits.yieldMs)
-  const take = partition.topic === 'outbound' ? takeOutbound : takeCalls
+  const take = isMade(partition) ? takeOutbound : takeCalls
   for (const { entries, next } of slicesOf(batch, stage.limits.intakeSlice)) {
     // Stopping, or the partition is gone: what was not taken is read again from the position.
     if (!(await take(stage, partition, { entries, breath, next })))
@@ -163,11 +164,17 @@ const takeOutbound = async (
     const offset = Number(entry.offset)
     if (!partition.tracker.isSettled(offset)) {
       if (isRelayedTwice(partition, record, offset)) countSettled(partition, 'duplicate', 1)
+      else if (isMadeInVain(stage, record)) countSettled(partition, 'suppressed', 1)
       else {
         const body = bufferOf(record.body)
         // A receiver that parses and serialises again must come to the bytes that were signed.
         const fanned = fanOne(record.destinationId, body, !isFixedPoint(body))
-        if (!(await place(stage, partition, { entry, record, fanned }))) return false
+        // A replayed call came long ago; how late it is counts from when it is read here.
+        const late =
+          partition.topic === 'outbound.replay'
+            ? { ...record, receivedAt: stage.deps.clock().getTime() }
+            : record
+        if (!(await place(stage, partition, { entry, record: late, fanned }))) return false
       }
     }
     partition.tracker.see(offset + 1)

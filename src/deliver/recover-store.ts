@@ -19,10 +19,11 @@ export type Recovery = {
   readonly createdAt: Date
 }
 
-/** Whether there is anything to do. Index recovery_working, mostly empty. */
+/** Whether there is anything to do, or of erased users to be given up. Two mostly empty tables. */
 export const isRecovering = async (sql: Sql): Promise<boolean> => {
   const { rows } = await sql.query(
-    `select from recovery where state = 'running' or (state = 'cancelled' and not withdrawn) limit 1`,
+    `select from recovery where state = 'running' or (state = 'cancelled' and not withdrawn)
+      union all select from parked_erasure limit 1`,
   )
   return rows.length > 0
 }

@@ -115,7 +115,7 @@ const carryOut = async (working: Working, first: Judgement): Promise<Taken> => {
       ? first.judged
       : await judge(working, begun.receivedAt)
   if (!found.dryRun) await append(working, { begun, judged })
-  const isDone = await finishChunk(deps.pool, {
+  const taken = await finishChunk(deps.pool, {
     id: found.id,
     attempt: begun.attempt,
     chunk: {
@@ -132,9 +132,8 @@ const carryOut = async (working: Working, first: Judgement): Promise<Taken> => {
     suppressed: judged.suppressed,
     at: deps.clock(),
   })
-  if (!isDone) return refused(working)
+  if (!taken) return refused(working)
   if (!found.dryRun) judged.count(deps.pipeline)
-  const taken = (await findImport(deps.pool, found.id)) ?? found
   return { taken, rejected: judged.rejected }
 }
 

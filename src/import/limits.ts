@@ -2,11 +2,11 @@
 
 export const importLimits = {
   /** Of one chunk after decompression; a longer line is rejected. */
-  chunkBytesMax: 1_048_576,
+  chunkBytesMax: 2_097_152,
   /** What a client may send as one chunk. */
   bodyBytesMax: 4_194_304,
   /** So that judging one leaves the process to others soon. */
-  chunkLinesMax: 2_500,
+  chunkLinesMax: 5_000,
   /** Judged or waiting to be appended, over all imports of this process. */
   chunksMax: 16,
   /** Judging goes on for so long before others have a turn. */

@@ -16,18 +16,17 @@ const lookEveryMs = 1_000
 /** Loops are looked at this often: what is later than that is delay. */
 const resolutionMs = 10
 
-/** Works only while something is imported. */
 export const openPace = (deps: Deps): Pace & { close(): void } => {
   const loop = monitorEventLoopDelay({ resolution: resolutionMs })
-  loop.enable()
   let looked: { readonly at: number; readonly ends: Ends } | null = null
   let looking: Promise<void> | null = null
   let share = 1
   let owedMs = 0
   let isClosed = false
   const look = async () => {
+    loop.enable()
     const at = performance.now()
-    const delayMs = loop.percentile(90) / 1e6 - resolutionMs
+    const delayMs = Math.max(0, loop.percentile(90) / 1e6 - resolutionMs)
     loop.reset()
     const ends = await readEnds(deps)
     const seconds = looked === null ? 0 : (at - looked.at) / 1_000

@@ -27,7 +27,7 @@ export const reasonOf: Readonly<Record<RejectionCode | LineCode, string>> = {
   id_not_string: 'an id is neither a string nor a number',
   id_too_long: 'an id is over 512 characters',
   invalid_json: 'the line is not JSON in UTF-8',
-  line_too_long: 'the line is over 1 MiB',
+  line_too_long: 'the line is over 2 MiB',
   message_id_not_string: '"messageId" is not a string',
   message_id_too_long: '"messageId" is over 100 characters',
   name_not_string: '"name" is not a string',

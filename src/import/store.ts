@@ -157,10 +157,10 @@ type Ending = {
   readonly at: Date
 }
 
-/** `false`: somebody else took the chunk over. */
-export const finishChunk = async (sql: Sql, ending: Ending): Promise<boolean> => {
+/** `null`: somebody else took the chunk over. */
+export const finishChunk = async (sql: Sql, ending: Ending): Promise<Import | null> => {
   const { chunk } = ending
-  const { rowCount } = await sql.query(
+  const { rows } = await sql.query<Import>(
     `update import set place = $3, line = $4,
        accepted = accepted + $5, rejected = rejected + $6, filtered = filtered + $7, suppressed = suppressed + $8,
        recent = case when json_array_length(recent) = 0 then json_build_array($9::json)
@@ -169,7 +169,8 @@ export const finishChunk = async (sql: Sql, ending: Ending): Promise<boolean> =>
        state = case when $11 then 'finished' else state end,
        bytes = case when $11 then $3 else bytes end,
        ended_at = case when $11 then $10::timestamptz end
-      where id = $1 and attempt = $2`,
+      where id = $1 and attempt = $2
+     returning ${columns}`,
     [
       ending.id,
       ending.attempt,
@@ -184,7 +185,7 @@ export const finishChunk = async (sql: Sql, ending: Ending): Promise<boolean> =>
       ending.isLast,
     ],
   )
-  return (rowCount ?? 0) > 0
+  return rows[0] ?? null
 }
 
 export const cancelImport = async (sql: Sql, id: number, at: Date): Promise<boolean> => {

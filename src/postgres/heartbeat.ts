@@ -17,6 +17,8 @@ type Deps = {
   readonly version: string
   readonly roles: readonly string[]
   readonly configurationVersion: () => bigint
+  /** Of the suppressions in force here; 0 when absent. */
+  readonly suppressionVersion?: () => bigint
   /** A beat was not written; the next one follows. */
   readonly onError: (error: unknown) => void
   readonly limits?: Partial<typeof heartbeatLimits>
@@ -51,10 +53,11 @@ type Beat = { readonly id: string; readonly startedAt: Date; readonly expireAfte
 const beat = async (deps: Deps, { id, startedAt, expireAfterMs }: Beat): Promise<void> => {
   const at = deps.clock()
   await deps.sql.query(
-    `insert into process (id, host, pid, version, roles, configuration_version, started_at, beat_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8)
+    `insert into process (id, host, pid, version, roles, configuration_version, started_at, beat_at, suppression_version)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
      on conflict (id) do update
-        set configuration_version = excluded.configuration_version, beat_at = excluded.beat_at`,
+        set configuration_version = excluded.configuration_version, beat_at = excluded.beat_at,
+            suppression_version = excluded.suppression_version`,
     [
       id,
       hostname(),
@@ -64,6 +67,7 @@ const beat = async (deps: Deps, { id, startedAt, expireAfterMs }: Beat): Promise
       String(deps.configurationVersion()),
       startedAt,
       at,
+      String(deps.suppressionVersion?.() ?? 0n),
     ],
   )
   await deps.sql.query('delete from process where beat_at < $1', [

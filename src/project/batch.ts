@@ -9,8 +9,10 @@ import {
   saveFlips,
   saveUsers,
 } from '../audience/store.ts'
+import { readOrder } from '../domain/erasure.ts'
 import type { Identity } from '../domain/identity.ts'
 import type { SipKey } from '../domain/siphash.ts'
+import type { Suppressions } from '../domain/suppression.ts'
 import { saveVerdicts, type Verdict } from '../duplicate/duplicates.ts'
 import { Fault } from '../fault.ts'
 import { movePositions } from '../postgres/position.ts'
@@ -19,10 +21,12 @@ import { saveTies } from './accounts.ts'
 import type { BoundedMap } from './bounded-map.ts'
 import { type Call, identitiesOf, readCall } from './call.ts'
 import { saveDeletions } from './deletion-store.ts'
-import { type Folded, foldBatch, type Placed } from './fold.ts'
+import { eraseUsers, ordersIn } from './erase.ts'
+import { type Folded, foldBatch } from './fold.ts'
 import type { Lane, Piece } from './lanes.ts'
 import { type Metered, meterBatch, type StoredSightings, sightingLook } from './meter.ts'
 import { pauser } from './pauser.ts'
+import { placed } from './placed.ts'
 import {
   addIdentities,
   findIdentities,
@@ -45,7 +49,10 @@ export type Desk = {
   readonly keys: ReturnType<typeof keySupply>
   readonly sightings: StoredSightings
   readonly usageKey: SipKey
+  readonly suppressions: Suppressions
   readonly yieldMs: number
+  /** Calls of the past are folded once more: they neither ask for deletions nor are metered again. */
+  readonly isAgain?: boolean
   plan: Plan
   /** The highest receivedAt folded by this process, epoch ms. */
   folded: number
@@ -77,10 +84,12 @@ export const prepareBatch = async (
   for (const piece of pieces) {
     const read: Call[] = []
     calls.push(read)
-    for (const { message } of piece.calls) {
-      const call = readCall(message, plan, look(message))
+    for (const { message, previous } of piece.calls) {
+      const call = readCall(message, plan, { sighted: look(message), previous })
       read.push(call)
       for (const identity of identitiesOf(call.who)) asked.set(identity.text, identity)
+      const order = readOrder(message)
+      if (order !== null) asked.set(order.identity.text, order.identity)
       if (pause.due()) await pause.take()
     }
   }
@@ -162,6 +171,8 @@ export type Verdicts = ReadonlyMap<Lane, Verdict>
 export type Written = Folded & {
   readonly at: number
   readonly locked: ReadonlyMap<number, UserState>
+  /** Users that an order erased after all else. */
+  readonly erased: readonly number[]
   readonly metered: Metered
 }
 
@@ -179,7 +190,7 @@ export const writeBatch = (desk: Desk, batch: Batch): Promise<Written> =>
     const locked = await lockKnown(tx, desk, known)
     await desk.keys.stock(prepared.asked.size)
     const at = Math.max(desk.folded, ...[...moves.values()].map(({ folded }) => folded))
-    const calls = placed(prepared, verdicts)
+    const calls = placed({ ...prepared, verdicts }, desk.suppressions)
     const folded = await foldBatch({
       calls,
       plan: prepared.plan,
@@ -195,12 +206,18 @@ export const writeBatch = (desk: Desk, batch: Batch): Promise<Written> =>
     await saveUsers(tx, tied, prepared.plan)
     if (!(await addIdentities(tx, folded.identities))) throw unwind({ type: 'stale', plan: null })
     await saveMerges(tx, folded)
-    await recordDecisions(tx, folded.decisions)
+    await recordDecisions(tx, folded)
     await saveFlips(tx, { flips: folded.flips.filter(({ mark }) => !mark), at: new Date(at) })
-    await saveDeletions(tx, calls)
-    const metered = meterBatch(calls, { key: desk.usageKey })
+    const first = desk.isAgain === true ? [] : calls
+    await saveDeletions(tx, first)
+    const metered = meterBatch(first, { key: desk.usageKey })
     await saveMetered(tx, metered, writerOf(moves))
-    return { ...folded, at, locked, metered }
+    const orders = ordersIn(calls)
+    const erased =
+      orders.length === 0
+        ? []
+        : await eraseUsers(tx, { orders, known, locked, folded, plan: prepared.plan })
+    return { ...folded, at, locked, erased, metered }
   })
 
 /** The first partition locked: whoever else meters has locked others, and so writes other rows. */
@@ -268,19 +285,4 @@ const lockKnown = async (
   // A key without a living row was merged away after the identity was read.
   if (count < keys.length || locked.size < keys.length) throw unwind({ type: 'stale', plan: null })
   return locked
-}
-
-const placed = ({ pieces, calls }: Prepared, verdicts: Verdicts): readonly Placed[] => {
-  const judged = new Map<Lane, number>()
-  return pieces.flatMap(({ lane, calls: received }, piece) => {
-    const start = judged.get(lane) ?? 0
-    judged.set(lane, start + received.length)
-    const duplicate = verdicts.get(lane)?.duplicate ?? []
-    const { topic, partition } = lane.lease
-    return received.flatMap(({ offset, message }, at) =>
-      duplicate[start + at] === true
-        ? []
-        : [{ call: calls[piece]?.[at] as Call, message, topic, partition, offset }],
-    )
-  })
 }

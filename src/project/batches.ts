@@ -180,6 +180,8 @@ const remember = ({ desk }: BatchDeps, { moves, verdicts, written }: Settled): v
   for (const user of written.users) desk.users.set(user.key, user)
   for (const { user, into } of written.vanished) desk.merged.set(user.key, into)
   for (const { text, key } of written.identities) desk.identities.set(text, key)
+  // What still leads to them is found to be stale when their tombstone is met.
+  for (const key of written.erased) desk.users.delete(key)
   rememberSightings(desk.sightings, written.metered)
 }
 

@@ -8,6 +8,7 @@ import type { Observation } from '../domain/condition/summary/kind.ts'
 import { effectiveTime } from '../domain/condition/window.ts'
 import { type Identity, whoOf } from '../domain/identity.ts'
 import type { Message } from '../domain/message.ts'
+import { isDropped, nobodySuppressed, type Suppressions } from '../domain/suppression.ts'
 import {
   type Duplicates,
   openDuplicates,
@@ -36,6 +37,7 @@ export type HistoryDeps = {
   /** Where the past is read; the source when absent. */
   readonly history?: History
   readonly codecs: { readonly call: Codec<Message> }
+  readonly suppressions?: Suppressions
   readonly limits: ProjectLimits
   readonly turns: Turns
   /** Aborts when the stage stops. */
@@ -53,7 +55,7 @@ export const foldHistory = async (deps: HistoryDeps, build: Build): Promise<void
 }
 
 const foldPartition = async (deps: HistoryDeps, build: Build, start: Fence): Promise<void> => {
-  const { source, history = source, pool, limits, codecs } = deps
+  const { source, history = source, pool, limits, codecs, suppressions = nobodySuppressed } = deps
   const { topic, partition } = start
   const duplicates = await openDuplicates({
     sql: pool,
@@ -70,12 +72,13 @@ const foldPartition = async (deps: HistoryDeps, build: Build, start: Fence): Pro
       if (deps.stopping.aborted) return
       const part = entries.slice(at, at + limits.historyCallsMax)
       const messages = await codecs.call.decode(part.map(({ value }) => value))
-      const calls = part.map(({ offset }, index) => ({
+      const all = part.map(({ offset }, index) => ({
         offset,
         message: messages[index] as Message,
       }))
-      const last = calls.at(-1)
+      const last = all.at(-1)
       if (last === undefined) continue
+      const calls = all.filter(({ message }) => !isDropped(suppressions, message))
       fence = await foldChunk(deps, { build, fence, next: last.offset + 1n, calls, duplicates })
     }
   }

@@ -1,11 +1,12 @@
 // Gaining a partition: takes its position over and turns fetched batches into queued pieces.
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { isOrder } from '../domain/erasure.ts'
 import type { Message } from '../domain/message.ts'
 import { openDuplicates } from '../duplicate/duplicates.ts'
 import type { Batch, Codec, Lease, Reader, Recorded, Source } from '../log/log.ts'
 import { gainPosition } from '../postgres/position.ts'
 import type { Pool } from '../postgres/sql.ts'
-import type { Lane, LaneQueue } from './lanes.ts'
+import type { Lane, LaneQueue, Piece } from './lanes.ts'
 import type { ProjectLimits } from './limits.ts'
 import { readFoldedState } from './store.ts'
 
@@ -94,10 +95,27 @@ const handle = async (deps: LaneDeps, lane: Lane, batch: Batch): Promise<void> =
     if (lane.lost || deps.stopping.aborted) break
     const part = entries.slice(start, start + limits.batchCallsMax)
     const next = entries[start + part.length]?.offset ?? batch.next
-    await queue.put({ lane, next, calls: await decodeCalls(deps.codec, part) })
+    for (const piece of piecesOf(lane, await decodeCalls(deps.codec, part), next))
+      await queue.put(piece)
   }
   if (entries.length === 0 && batch.next > lane.next)
     await queue.put({ lane, next: batch.next, calls: [] })
+}
+
+type Calls = Piece['calls']
+
+/** Runs of orders to erase are pieces of their own. */
+export const piecesOf = (lane: Lane, calls: Calls, end: bigint): readonly Piece[] => {
+  const cuts = calls.flatMap(({ message }, at) => {
+    const before = calls[at - 1]
+    return before !== undefined && isOrder(before.message) !== isOrder(message) ? [at] : []
+  })
+  return [0, ...cuts].map((from, at) => {
+    const until = cuts[at] ?? calls.length
+    const part = calls.slice(from, until)
+    const orders = part[0] !== undefined && isOrder(part[0].message)
+    return { lane, next: calls[until]?.offset ?? end, calls: part, orders }
+  })
 }
 
 export const decodeCalls = async (codec: Codec<Message>, entries: readonly Recorded[]) => {

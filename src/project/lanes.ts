@@ -1,5 +1,6 @@
 // What the projector holds of each partition it owns, and the queue from their handles to its transactions.
 
+import type { IdentityKind } from '../domain/identity.ts'
 import type { Message } from '../domain/message.ts'
 import type { Duplicates } from '../duplicate/duplicates.ts'
 import type { Lease } from '../log/log.ts'
@@ -23,7 +24,14 @@ export type Lane = {
 export type Piece = {
   readonly lane: Lane
   readonly next: bigint
-  readonly calls: readonly { readonly offset: bigint; readonly message: Message }[]
+  readonly calls: readonly {
+    readonly offset: bigint
+    readonly message: Message
+    /** Of an alias that was folded before: what its previous id was taken for then. */
+    readonly previous?: IdentityKind | undefined
+  }[]
+  /** Orders to erase and nothing else; in any other piece there are none. */
+  readonly orders?: boolean
 }
 
 export type LaneQueue = {
@@ -60,6 +68,8 @@ export const laneQueue = ({ callsMax, queueCallsMax }: Limits): LaneQueue => {
     })
     for (const piece of pieces) {
       if (taken.length > 0 && calls + piece.calls.length > callsMax) break
+      // What an order erases is what came before: calls after it are of another batch.
+      if (taken.at(-1)?.orders && !piece.orders) break
       taken.push(piece)
       calls += piece.calls.length
     }

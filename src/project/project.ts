@@ -5,6 +5,7 @@ import type { UserState } from '../audience/state.ts'
 import { type Debugger, unwatched } from '../debugger/debugger.ts'
 import type { Live } from '../domain/configuration.ts'
 import type { Message } from '../domain/message.ts'
+import { nobodySuppressed, type Suppressions } from '../domain/suppression.ts'
 import type { Codec, History, Source } from '../log/log.ts'
 import { holdMembership } from '../membership.ts'
 import type { Pool } from '../postgres/sql.ts'
@@ -34,6 +35,8 @@ type ProjectDeps = {
   readonly logger: Logger
   /** Told of duplicates; nobody watches when absent. */
   readonly debugger?: Debugger
+  /** Nobody is suppressed when absent. */
+  readonly suppressions?: Suppressions
   readonly limits?: Partial<ProjectLimits>
 }
 
@@ -53,7 +56,7 @@ export const startProject = (deps: ProjectDeps): Running => {
 const serve = async (deps: ProjectDeps, stopping: AbortController): Promise<void> => {
   const { source, pool, logger } = deps
   const limits = { ...projectLimits, ...deps.limits }
-  const desk = await openDesk(pool, limits)
+  const desk = await openDesk(pool, limits, deps.suppressions)
   const queue = laneQueue({
     callsMax: limits.batchCallsMax,
     queueCallsMax: limits.queueCallsMax,
@@ -102,7 +105,11 @@ const serve = async (deps: ProjectDeps, stopping: AbortController): Promise<void
   if (failed !== undefined) throw failed.reason
 }
 
-export const openDesk = async (pool: Pool, limits: ProjectLimits): Promise<Desk> => ({
+export const openDesk = async (
+  pool: Pool,
+  limits: ProjectLimits,
+  suppressions: Suppressions = nobodySuppressed,
+): Promise<Desk> => ({
   pool,
   users: boundedMap<number, UserState>({
     bytesMax: limits.userCacheBytesMax,
@@ -122,6 +129,7 @@ export const openDesk = async (pool: Pool, limits: ProjectLimits): Promise<Desk>
     bytesOf: (text) => entryBytes + text.length * 2,
   }),
   usageKey: await loadUsageKey(pool),
+  suppressions,
   yieldMs: limits.yieldMs,
   plan: await loadPlan(pool),
   folded: 0,

@@ -97,6 +97,39 @@ describe('why a user is in an audience', async () => {
     expect((await viewer('GET', '/admin/v1/audiences/999/explain?userId=u1')).status).toBe(404)
   })
 
+  test('of a computed trait it shows the value, what it is made of, and when time changes it', async () => {
+    const where = { prop: 'plan', op: 'eq', ref: 'trait:plan' }
+    const event = { name: 'Paid', where, window: { last: '48h' } }
+    const measure = { event, sum: { prop: 'price' } }
+    const made = (await admin('POST', '/admin/v1/traits', { name: 'Paid', measure })).body
+    const path = `/admin/v1/traits/${made.id}/explain`
+    expect((await viewer('GET', `${path}?userId=u1`)).body.error.code).toBe('audience_backfilling')
+    const trait = audience(made.id, measure, { kind: 'trait', workspaceId })
+    const own = audience(id, { identified: true }, { workspaceId })
+    rig.live.replace({ audiences: [own, trait] })
+    await rig.built()
+    const paid = (price: number, plan: string, hours: number) => ({
+      ...{ workspaceId, userId: 'u1', event: 'Paid', properties: { price, plan } },
+      timestamp: start - hours * hour,
+    })
+    await rig.send(paid(0, 'pro', 40), paid(5, 'pro', 30), paid(7, 'pro', 1), paid(9, 'free', 1))
+    await rig.caughtUp()
+    const { status, body } = await viewer('GET', `${path}?userId=u1`)
+    expect([status, body.value, body.recorded, body.synced]).toEqual([200, 12, 12, false])
+    // Not when the one that says nothing leaves.
+    expect(Date.parse(body.changesAt)).toBe(start - (start % 60_000) + 18 * hour)
+    expect(body.says).toContain("property('plan') = trait('plan')")
+    expect(body.facts).toMatchObject([
+      { name: 'sum', value: 12, windowFrom: new Date(start - 48 * hour + 60_000).toISOString() },
+      { name: 'where trait plan', value: 'pro' },
+    ])
+    const at = new Date(start + 18 * hour).toISOString()
+    expect((await viewer('GET', `${path}?userId=u1&at=${at}`)).body).toMatchObject({
+      ...{ value: 7, recorded: 12 },
+    })
+    expect((await viewer('GET', `/admin/v1/traits/${id}/explain?userId=u1`)).status).toBe(404)
+  })
+
   test('of an audience of accounts it shows the user’s own part, and what the last sync found', async () => {
     const users = { quantifier: 'all', where: performed('gte', 1) }
     const made = (await admin('POST', '/admin/v1/audiences', { name: 'Firms', where: { users } }))

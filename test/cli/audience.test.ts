@@ -15,7 +15,10 @@ describe('the commands that say who is in an audience and why', async () => {
   const { id: workspaceId } = (await admin('POST', '/admin/v1/workspaces', { name: 'shop' })).body
   const where = performed('gte', 2, '48h')
   const { id } = (await admin('POST', '/admin/v1/audiences', { name: 'Buyers', where })).body
-  rig.live.replace({ audiences: [audience(id, where, { workspaceId })] })
+  const measure = { event: { name: 'Ordered', window: { last: '48h' } }, count: {} }
+  const trait = (await admin('POST', '/admin/v1/traits', { name: 'Orders', measure })).body
+  const orders = audience(trait.id, measure, { kind: 'trait', workspaceId })
+  rig.live.replace({ audiences: [audience(id, where, { workspaceId }), orders] })
   await rig.built()
   await rig.send(
     { workspaceId, userId: 'u1' },
@@ -39,6 +42,17 @@ describe('the commands that say who is in an audience and why', async () => {
     expect(other.out).toContain('it takes 1 more')
     const json = await run(['audience', 'explain', 'Buyers', 'u2', '--json'])
     expect(JSON.parse(json.out)).toMatchObject({ member: false, where: { takes: '1 more' } })
+  })
+
+  test('explain of a computed trait shows the value and what it is made of', async () => {
+    const { code, out } = await run(['trait', 'explain', 'Orders', 'u1'])
+    expect(code).toBe(0)
+    expect(out).toMatch(/value +2\nchanges +at 2026-01-12T00:00:00\.000Z\nrecorded +2\n/)
+    expect(out).toContain("event('Ordered').within(2 days).count()\n    count is 2 from 2026-01-08")
+    const later = new Date(start + 3 * 86_400_000).toISOString()
+    const then = await run(['trait', 'explain', 'Orders', 'u1', '--at', later, '--json'])
+    expect(JSON.parse(then.out)).toMatchObject({ value: 0, recorded: 2, changesAt: null })
+    expect((await run(['trait', 'explain', 'Orders'])).code).toBe(2)
   })
 
   test('preview counts a condition, and what an edit would change', async () => {

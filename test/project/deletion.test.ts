@@ -9,7 +9,7 @@ const running: Running[] = []
 
 afterEach(async () => {
   await Promise.all(running.splice(0).map((each) => each.stop()))
-  await pool.query('truncate deletion_request')
+  await pool.query('truncate deletion_request cascade')
 })
 
 const projecting = async () => {
@@ -22,8 +22,10 @@ const projecting = async () => {
 const requests = async () =>
   (
     await pool.query(
-      `select workspace_id as workspace, source_id as source, message_id as message,
-              user_id as "user", anonymous_id as anonymous, origin, state, created_at as at
+      `select workspace_id as workspace, source_id as source, message_id as message, kind,
+              (select value from deletion_subject where request_id = deletion_request.id and deletion_subject.kind = 0) as "user",
+              (select value from deletion_subject where request_id = deletion_request.id and deletion_subject.kind = 1) as anonymous,
+              origin, state, created_at as at
          from deletion_request order by id`,
     )
   ).rows
@@ -39,6 +41,7 @@ test('a delete call becomes one request, received when the call was', async () =
       workspace: 1,
       source: 1,
       message: 'd1',
+      kind: 'delete_only',
       user: 'u1',
       anonymous: 'a1',
       origin: 'call',

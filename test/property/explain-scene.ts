@@ -26,6 +26,13 @@ const leaf: fc.Arbitrary<JsonObject> = fc.oneof(
   fc
     .tuple(event, order)
     .map(([of, op]) => ({ event: of, count: { op, ref: 'trait:limit' } }) as JsonObject),
+  fc.tuple(event, order, order, fc.nat(2)).map(
+    ([of, op, within, value]) =>
+      ({
+        event: { ...of, where: { prop: 'p', op: within, ref: 'trait:limit' } },
+        count: { op, value },
+      }) as JsonObject,
+  ),
   fc.tuple(event, event, order).map(([a, b, op]) => ({
     compare: [
       { event: a, sum: { prop: 'p' } },

@@ -4,13 +4,16 @@ import type { Source } from '../../src/log/log.ts'
 import type { MillraceProcess } from './process.ts'
 import type { Receiver } from './receiver.ts'
 
-/** How often each message id stands in topic `calls`. */
-export const countLog = async (source: Source): Promise<ReadonlyMap<string, number>> => {
+/** How often each message id stands in a topic of calls. */
+export const countLog = async (
+  source: Source,
+  topic: 'calls' | 'calls.import' = 'calls',
+): Promise<ReadonlyMap<string, number>> => {
   const { call: codec } = await openCodecs({})
   const counts = new Map<string, number>()
-  const bounds = await source.bounds('calls')
+  const bounds = await source.bounds(topic)
   for (const [partition, { start, end }] of bounds.entries())
-    for await (const batch of source.read({ topic: 'calls', partition, from: start, until: end }))
+    for await (const batch of source.read({ topic, partition, from: start, until: end }))
       for (const { messageId } of await codec.decode(batch.entries.map(({ value }) => value)))
         counts.set(messageId, (counts.get(messageId) ?? 0) + 1)
   return counts

@@ -4,6 +4,7 @@ import { partitionOf } from '../../src/domain/partition.ts'
 import { Fault } from '../../src/fault.ts'
 import type { Appender, Entry } from '../../src/log/log.ts'
 import { findSyncRun, requestSync } from '../../src/sync/request.ts'
+import { aDestination, anAudience } from '../support/configuration.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { mortal } from './mortal.ts'
 import {
@@ -85,6 +86,50 @@ describe.each(['before', 'after'] as const)('a process killed %s any one await',
     }
     expect(deaths).toBeGreaterThan(25)
   })
+})
+
+/** Beside it, a destination is on again that knew 1, 2, 65 and 129, and 500 to 504, who left while it was off. */
+const arrangeReturn = async () => {
+  const destinations = [aDestination(), aDestination({ id: 2, name: 'Other' })]
+  world.live.replace({ destinations, audiences: [anAudience({ destinationIds: [1, 2] })] })
+  await pool.query(
+    `insert into sync_schedule (audience_id, version, slot, started_at, next_sync_at)
+     values (1, '1', 1, $1, $2)`,
+    [world.clock(), new Date(world.clock().getTime() + 3_600_000)],
+  )
+  await pool.query('insert into sync_destination values (1, 1, null), (1, 2, 0)')
+  await pool.query(
+    `insert into sync_leaver (audience_id, destination_id, user_id, shard)
+     select 1, 2, 'u' || key, key % 64 from generate_series(500, 504) as key`,
+  )
+  return arrange()
+}
+
+test('a process killed at any one await tells one that is on again what it missed, and all once', {
+  timeout: 400_000,
+}, async () => {
+  const missed = [500, 501, 502, 503, 504].map((key) => `u${key}:false`)
+  const known = [1, 2, 65, 129].map((key) => `u${key}:true`)
+  for (let at = 1; ; at++) {
+    world = await openWorld(pool)
+    const run = await arrangeReturn()
+    const parts = { pool, source: world.log.source(), appender: world.log.appender() }
+    const when = at % 2 === 0 ? 'before' : 'after'
+    const doomed = world.start({ ...mortal(parts, { at, when }), limits })
+    await expect(doomed.done).rejects.toThrow('the process died')
+    const over = (await findSyncRun(pool, run))?.state === 'finished'
+    const next = world.start({ limits })
+    await finished(run)
+    await next.stop()
+    const outbound = await world.outbound()
+    const toldTo = (id: number) => told(outbound.filter((it) => it.destinationId === id))
+    expect(toldTo(1), `killed ${when} await ${at}`).toEqual(changes)
+    expect(toldTo(2), `killed ${when} await ${at}`).toEqual(
+      [...missed, ...known, ...changes].toSorted(),
+    )
+    isInOrder(outbound)
+    if (over) break
+  }
 })
 
 describe('a rejected append', () => {

@@ -4,6 +4,7 @@ import { type Json, logKey, type Message } from '../../domain/message.ts'
 import { normalise, type Receipt } from '../../domain/normalise.ts'
 import type { Rejection } from '../../domain/rejection.ts'
 import { isHistorical } from '../../domain/routing.ts'
+import { isDropped } from '../../domain/suppression.ts'
 import type { Entry } from '../../log/log.ts'
 import { type Refusal, type Rejected, refuse } from '../answer/answer.ts'
 import { type Fates, kindOf, openFates } from '../count.ts'
@@ -26,6 +27,8 @@ export type Judged = {
   readonly client: Client | null
   /** Answered as accepted, and appended only where they count as usage. */
   readonly filtered: readonly Message[]
+  /** Answered as accepted; neither appended nor shown to anybody. */
+  readonly suppressed: number
   /** How many of `filtered` stand in `live` and `historical`. */
   readonly metered: number
   readonly fates: Fates
@@ -44,12 +47,18 @@ export const judgeCalls = (deps: Deps, envelope: Envelope, receipt: Judging): Ju
   const watched = watch(deps.debugger, receipt)
   const isMetered = metersFiltered(deps, receipt.source)
   let storedBytes = 0
+  let suppressed = 0
   for (const [index, call] of envelope.calls.entries()) {
     const judged = judgeCall(call, receipt)
     if ('rejected' in judged) {
       rejected.push({ index, messageId: judged.messageId, code: judged.rejected })
       fates.reject(kindOf(call, receipt.type), judged.rejected)
       watched?.reject(judged, call)
+      continue
+    }
+    if (isDropped(deps.suppressions, judged)) {
+      suppressed += 1
+      fates.filter(judged.type, 'suppressed')
       continue
     }
     if (judged.filtered !== null) {
@@ -83,6 +92,7 @@ export const judgeCalls = (deps: Deps, envelope: Envelope, receipt: Judging): Ju
     rejected,
     client: rejected.length > 0 ? clientOf(receipt.userAgent, envelope) : null,
     filtered,
+    suppressed,
     metered,
     fates,
     watched,

@@ -74,6 +74,8 @@ export type Asked = {
   readonly at: number
 }
 
+type Looked = Pick<Asked, 'find' | 'facts' | 'at'>
+
 /** `null` when a leaf is not kept yet. */
 export const explain = (asked: Asked): Explained | null => {
   const bound = bind(asked.condition, asked.find)
@@ -176,7 +178,10 @@ const refFacts = (asked: Asked, comparison: Comparison): readonly Fact[] => {
 }
 
 /** The traits that the properties of events are compared with. */
-const whereFacts = ({ facts }: Asked, ...events: readonly EventSpec[]): readonly Fact[] => {
+export const whereFacts = (
+  { facts }: Pick<Asked, 'facts'>,
+  ...events: readonly EventSpec[]
+): readonly Fact[] => {
   const paths = events.flatMap(({ where }) => (where === null ? [] : traitsAsked(where)))
   const texts = new Set(paths.map((path) => JSON.stringify(path)))
   return [...texts].map((text) => {
@@ -187,7 +192,7 @@ const whereFacts = ({ facts }: Asked, ...events: readonly EventSpec[]): readonly
 
 const whereFact = 'where trait '
 
-const measureFact = (asked: Asked, measure: Measure, before: string): Fact =>
+export const measureFact = (asked: Looked, measure: Measure, before: string): Fact =>
   leafFact(asked, {
     name: `${before}${measure.reduce.type}`,
     need: measureNeed(measure),
@@ -199,7 +204,7 @@ const sequenceFact = (asked: Asked, sequence: Sequence): Fact =>
 
 type Wanted = { readonly name: string; readonly need: LeafNeed } & Pick<EventSpec, 'window'>
 
-const leafFact = ({ find, facts, at }: Asked, { name, need, window }: Wanted): Fact => {
+const leafFact = ({ find, facts, at }: Looked, { name, need, window }: Wanted): Fact => {
   const leaf = find(need) as BoundLeaf
   const summary = facts.summary(leaf)
   return {

@@ -1,0 +1,86 @@
+// The erase stage: brings deletion requests from received to finished; every step is in Postgres, so a killed one goes on.
+import { type Bell, hangBell } from '../bell.ts'
+import type { Running } from '../running.ts'
+import type { EraseDeps } from './deps.ts'
+import { passOn } from './finish.ts'
+import { type EraseLimits, eraseLimits } from './limits.ts'
+import { takeStep } from './order.ts'
+import { loadOpen, type OpenRequest } from './request-store.ts'
+import { sweep } from './sweep.ts'
+
+type StartDeps = Omit<EraseDeps, 'limits'> & { readonly limits?: Partial<EraseLimits> }
+
+export const startErase = (start: StartDeps): Running => {
+  const deps: EraseDeps = { ...start, limits: { ...eraseLimits, ...start.limits } }
+  const stopping = new AbortController()
+  const done = serve(deps, hangBell(), stopping.signal)
+  done.catch(() => undefined)
+  return {
+    stop: () => {
+      stopping.abort()
+      return done
+    },
+    done,
+  }
+}
+
+/** A failure is tried again: a request is an obligation, and each of its steps can be repeated. */
+const serve = async (deps: EraseDeps, bell: Bell, stopping: AbortSignal): Promise<void> => {
+  const { pollMs, pauseMaxMs } = deps.limits
+  let pauseMs = pollMs
+  while (!stopping.aborted) {
+    try {
+      const moved = await erasePass(deps, stopping)
+      pauseMs = moved ? 0 : pollMs
+    } catch (error) {
+      deps.logger.error({ err: error }, 'erasure.failed')
+      pauseMs = Math.min(Math.max(pauseMs, pollMs) * 2, pauseMaxMs)
+    }
+    if (pauseMs > 0) await bell.wait(pauseMs, stopping)
+  }
+}
+
+/** Whether any request came further. */
+export const erasePass = async (deps: EraseDeps, stopping?: AbortSignal): Promise<boolean> => {
+  const { pool, limits } = deps
+  let moved = false
+  for (const { id, step } of await loadOpen(pool, limits.requestsMax)) {
+    if (stopping?.aborted) return moved
+    if (step === 'recorded' || step === 'ordered') moved = (await takeStep(deps, id)) || moved
+  }
+  const due = fewOf(
+    (await loadOpen(pool, limits.requestsMax)).filter((each) => isDue(deps, each)),
+    limits.idsMax,
+  )
+  if (due.length === 0 || stopping?.aborted) return moved
+  const swept = await sweep(deps, due)
+  if (swept === null) return moved
+  for (const request of due) {
+    if (!(await passOn(deps, request, swept))) continue
+    moved = true
+    if (request.step === 'waiting') tellEnd(deps, request)
+  }
+  return moved
+}
+
+/** So many that their ids can be held at once, and one at least. */
+const fewOf = (requests: readonly OpenRequest[], idsMax: number): readonly OpenRequest[] => {
+  let ids = 0
+  return requests.filter((request, at) => {
+    ids += request.ids
+    return at === 0 || ids <= idsMax
+  })
+}
+
+/** With what is swept: those that have just come so far, and those whose rounds have ended. */
+const isDue = ({ clock, limits }: EraseDeps, { step, erasedAt }: OpenRequest): boolean =>
+  step === 'erasing' ||
+  (step === 'waiting' &&
+    erasedAt !== null &&
+    clock().getTime() >= erasedAt.getTime() + limits.roundMs)
+
+const tellEnd = ({ clock, logger, ended }: EraseDeps, { id, createdAt }: OpenRequest): void => {
+  const seconds = Math.max(0, (clock().getTime() - createdAt.getTime()) / 1_000)
+  ended?.('finished', seconds)
+  logger.info({ deletionId: id, seconds }, 'deletion.finished')
+}

@@ -1,0 +1,85 @@
+// The suppressions of one process: all of them in memory, renewed every second from Postgres.
+import type { SipKey } from '../domain/siphash.ts'
+import { siphash } from '../domain/siphash.ts'
+import { openSuppressedSet } from '../domain/suppressed-set.ts'
+import { type Suppressions, type Suspect, suppressionText } from '../domain/suppression.ts'
+import type { Sql } from '../postgres/sql.ts'
+import { repeat } from '../repeat.ts'
+import { hashBytes, loadSuppressionKey } from './key.ts'
+import { loadSuppressions, readVersion, type StoredSuppression } from './suppression-store.ts'
+
+export const suppressionLimits = {
+  /** With the heartbeat's 2 s and the eraser's half a second this stays below 5 s. */
+  pollEveryMs: 1_000,
+  rowsAtOnce: 10_000,
+}
+
+type Deps = {
+  readonly sql: Sql
+  /** They could not be renewed: the ones there are hold on. */
+  readonly onError: (error: unknown) => void
+  readonly limits?: Partial<typeof suppressionLimits>
+}
+
+export type OpenSuppressions = Suppressions & {
+  /** What the heartbeat tells: every suppression up to it is in force here. */
+  version(): bigint
+  /** Now, rather than with the next look. */
+  renew(): Promise<void>
+  close(): Promise<void>
+}
+
+/** Resolves when all there are at the start are in memory. */
+export const openSuppressions = async (deps: Deps): Promise<OpenSuppressions> => {
+  const { sql, onError } = deps
+  const limits = { ...suppressionLimits, ...deps.limits }
+  const set = openSuppressedSet()
+  const key = await loadSuppressionKey(sql)
+  let version = 0n
+  const renew = async () => {
+    const wanted = await readVersion(sql)
+    if (wanted === version) return
+    let after: Pick<StoredSuppression, 'version' | 'hash'> = {
+      version,
+      hash: Buffer.alloc(hashBytes, 0xff),
+    }
+    for (;;) {
+      const rows = await loadSuppressions(sql, after, limits.rowsAtOnce)
+      for (const row of rows) set.put(row.hash, untilOf(row))
+      const last = rows.at(-1)
+      if (last === undefined || rows.length < limits.rowsAtOnce) break
+      after = last
+    }
+    version = wanted
+  }
+  await renew()
+  const renewing = repeat(limits.pollEveryMs, () => renew().catch(onError))
+  const isSuppressed = judgeOf(set, key)
+  return { isSuppressed, version: () => version, renew, close: renewing.stop }
+}
+
+const untilOf = ({ suppressed, deletedBefore }: StoredSuppression): number =>
+  suppressed ? Number.POSITIVE_INFINITY : (deletedBefore?.getTime() ?? Number.NEGATIVE_INFINITY)
+
+type Set = ReturnType<typeof openSuppressedSet>
+
+/** Any id of a call decides: one of a deleted user must not come back with somebody else's call. */
+const judgeOf = (set: Set, key: SipKey): Suppressions['isSuppressed'] => {
+  const into = { buffer: Buffer.alloc(hashBytes), at: 0 }
+  const isPast = (text: string, at: number) => {
+    siphash(key, text, into)
+    return at < set.until(into.buffer)
+  }
+  return ({ workspaceId, userId, anonymousId, previousId = null, sentAt }: Suspect) => {
+    if (set.size === 0) return false
+    const at = sentAt.getTime()
+    const is = (kind: 'user' | 'anonymous', value: string | null) =>
+      value !== null && isPast(suppressionText(workspaceId, kind, value), at)
+    return (
+      is('user', userId) ||
+      is('anonymous', anonymousId) ||
+      is('user', previousId) ||
+      is('anonymous', previousId)
+    )
+  }
+}

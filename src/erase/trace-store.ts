@@ -1,0 +1,52 @@
+// The SQL of all other places where ids of an erased user may stand.
+import type { Pool } from '../postgres/sql.ts'
+import type { Forgotten } from './forgotten.ts'
+
+const rowsAtOnce = 5_000
+
+type Deleting = { readonly text: string; readonly values: readonly unknown[] }
+
+/** A statement that deletes at most so many rows, until it finds no more. */
+const deleteAll = async (pool: Pool, { text, values }: Deleting): Promise<number> => {
+  for (let deleted = 0; ; ) {
+    const { rowCount } = await pool.query(text, [...values, rowsAtOnce])
+    deleted += rowCount ?? 0
+    if ((rowCount ?? 0) < rowsAtOnce) return deleted
+  }
+}
+
+/** Messages that sync decided on before the profile was gone. Notices stay. */
+export const eraseOutbox = (pool: Pool, { workspaceId, userIds }: Forgotten): Promise<number> =>
+  deleteAll(pool, {
+    text: `delete from outbox where (shard, seq) in (
+             select shard, seq from outbox
+              where workspace_id = $1 and user_id = any($2::text[]) and origin <> 'notice' limit $3)`,
+    values: [workspaceId, [...userIds]],
+  })
+
+/** Those of the user's chains, and those whose receiver answered with an id. */
+export const eraseAttempts = (pool: Pool, forgotten: Forgotten): Promise<number> =>
+  deleteAll(pool, {
+    text: `delete from attempt where (tableoid, ctid) in (
+             select a.tableoid, a.ctid from attempt a
+              where a.chain = any($1::bigint[])
+                 or (a.response_head is not null and exists (
+                   select from unnest($2::text[]) as i(id) where position(i.id in a.response_head) > 0))
+              limit $3)`,
+    values: [[...forgotten.chains], idsOf(forgotten)],
+  })
+
+export const eraseDebugger = (pool: Pool, forgotten: Forgotten): Promise<number> =>
+  deleteAll(pool, {
+    text: `delete from debugger_entry where (source_id, id) in (
+             select e.source_id, e.id from debugger_entry e
+               join source s on s.id = e.source_id and s.workspace_id = $1
+              where exists (
+                select from unnest($2::text[]) as i(id) where position(i.id in e.entry) > 0)
+              limit $3)`,
+    values: [forgotten.workspaceId, idsOf(forgotten).map((id) => JSON.stringify(id))],
+  })
+
+const idsOf = ({ userIds, anonymousIds }: Forgotten): readonly string[] => [
+  ...new Set([...userIds, ...anonymousIds]),
+]

@@ -1,0 +1,199 @@
+import { afterEach, expect, test } from 'vitest'
+import { findTraces } from '../../src/erase/traces.ts'
+import { audience, performed } from '../project/rig.ts'
+import { cloneDatabase } from '../support/database.ts'
+import { type Erasing, openErasing, until } from './rig.ts'
+
+const { pool } = await cloneDatabase()
+const open: Erasing[] = []
+
+afterEach(async () => {
+  for (const each of open.splice(0)) await each.stop()
+})
+
+const erasing = async () => {
+  const rig = await openErasing(pool, [audience(1, performed('gte', 1))])
+  open.push(rig)
+  rig.project()
+  await rig.built()
+  return rig
+}
+
+const user = (value: string) => ({ kind: 'user', value }) as const
+
+const finish = async (rig: Erasing, id: number) => {
+  await rig.reaches(id, 'waiting')
+  rig.advance(10_000)
+  await rig.reaches(id, 'done')
+}
+
+const told = async (rig: Erasing) =>
+  (await rig.outbound())
+    .filter(({ origin }) => origin === 'notice')
+    .map(({ destinationId, type, body }) => [
+      destinationId,
+      type,
+      JSON.parse(Buffer.from(body).toString()),
+    ])
+
+test('a user is erased, each affected source’s destinations are told once, and only hashes stay', async () => {
+  const rig = await erasing()
+  await rig.send(
+    { type: 'identify', userId: 'secret-u1', anonymousId: 'secret-a1', traits: { plan: 'gold' } },
+    { userId: 'secret-u1' },
+    { anonymousId: 'secret-a1', sourceId: 2 },
+    { userId: 'u2', sourceId: 3 },
+    { type: 'group', userId: 'secret-u1', groupId: 'g1' },
+  )
+  await rig.caughtUp()
+  expect(await rig.members(1)).toEqual(['secret-u1', 'u2'])
+  expect((await findTraces(pool, 'secret-u1')).map(({ table }) => table)).toEqual(
+    expect.arrayContaining(['identity', 'membership', 'ustate']),
+  )
+  const asked = rig.clock().toISOString()
+  const id = await rig.ask({ ids: [user('secret-u1')] })
+  rig.advance(1_000)
+  rig.relay()
+  rig.erase()
+  await finish(rig, id)
+  await until('notices are in the log', async () => (await told(rig)).length >= 3)
+  expect(await rig.members(1)).toEqual(['u2'])
+  await until('the outbox is empty', async () => (await left('outbox')) === 0)
+  for (const trace of ['secret-u1', 'secret-a1']) expect(await findTraces(pool, trace)).toEqual([])
+  const notice = { type: 'delete', userId: 'secret-u1', timestamp: asked }
+  // Source 1 has two that are on and have a URL, source 2 one of them; source 3 never saw the user.
+  expect((await told(rig)).toSorted()).toEqual([
+    [1, 'delete', notice],
+    [2, 'delete', notice],
+    [2, 'delete', notice],
+  ])
+  const { rows } = await pool.query('select value, hash is null as bare from deletion_subject')
+  expect(rows).toEqual([
+    { value: null, bare: false },
+    { value: null, bare: false },
+  ])
+  const { rows: accounts } = await pool.query(
+    'select mark, sum(change)::int as users from account_delta group by 1 having sum(change) <> 0',
+  )
+  expect(accounts).toEqual([])
+})
+
+test('late calls do not bring a deleted user back; a real return starts from nothing', async () => {
+  const rig = await erasing()
+  await rig.send({ type: 'identify', userId: 'u1', anonymousId: 'a1', traits: { old: 1 } })
+  await rig.caughtUp()
+  const before = rig.now() - 5_000
+  const id = await rig.ask({ ids: [user('u1')] })
+  rig.erase()
+  await finish(rig, id)
+  await rig.send(
+    { userId: 'u1', sentAt: before },
+    { anonymousId: 'a1', sentAt: before },
+    { type: 'alias', userId: 'u9', previousId: 'u1', sentAt: before },
+    { userId: 'u1', timestamp: before - 100_000_000, topic: 'calls.import' },
+  )
+  await rig.caughtUp()
+  expect((await pool.query('select from identity')).rowCount).toBe(0)
+  await rig.send({ type: 'identify', userId: 'u1', traits: { young: 1 } })
+  await rig.caughtUp()
+  const { rows } = await pool.query<{ st: Buffer }>(
+    'select st from ustate where merged_into is null',
+  )
+  expect(rows.map(({ st }) => [/old/.test(st.toString()), /young/.test(st.toString())])).toEqual([
+    [false, true],
+  ])
+})
+
+test('whoever is suppressed is not heard until they are heard again, and keeps their profile', async () => {
+  const rig = await erasing()
+  await rig.send({ userId: 'u1' })
+  await rig.caughtUp()
+  const id = await rig.ask({ kind: 'suppress_only', ids: [user('u1'), user('u2')] })
+  rig.erase()
+  await rig.reaches(id, 'done')
+  await until('it is in force', async () => rig.suppressions.version() > 0n)
+  await rig.send({ userId: 'u2' }, { userId: 'u3' })
+  await rig.caughtUp()
+  expect(await rig.members(1)).toEqual(['u1', 'u3'])
+  const version = rig.suppressions.version()
+  await rig.ask({ kind: 'unsuppress', ids: [user('u2')] })
+  await until('it is out of force', async () => rig.suppressions.version() > version)
+  await rig.send({ userId: 'u2' })
+  await rig.caughtUp()
+  expect(await rig.members(1)).toEqual(['u1', 'u2', 'u3'])
+})
+
+test('nothing is erased before every process that lives goes by the request', async () => {
+  const rig = await erasing()
+  await rig.send({ userId: 'u1' })
+  await rig.caughtUp()
+  const beat = (at: number, version: bigint) =>
+    pool.query(
+      `insert into process (id, host, pid, version, roles, configuration_version, started_at,
+         beat_at, suppression_version) values (gen_random_uuid(), 'h', 1, '1', '{collect}', 1, $1, $1, $2)`,
+      [new Date(at), version],
+    )
+  await beat(rig.now(), 0n)
+  const id = await rig.ask({ ids: [user('u1')] })
+  const other = await rig.ask({ kind: 'unsuppress', ids: [user('u7')] })
+  rig.erase()
+  await until('the eraser has looked', async () => (await rig.step(other)) === 'recorded')
+  expect([await rig.step(id), await rig.members(1)]).toEqual(['recorded', ['u1']])
+  await pool.query(
+    `update process set suppression_version = r.suppression_version
+       from deletion_request r where r.id = $1`,
+    [id],
+  )
+  await rig.reaches(id, 'waiting')
+  expect(await rig.step(other)).toBe('recorded')
+  // Who died is waited for until its row would have expired.
+  rig.advance(61_000)
+  await rig.reaches(other, 'done')
+})
+
+const left = async (table: string) => (await pool.query(`select from ${table}`)).rowCount
+
+test('what is parked, dead or told of the user goes, and of others stays', async () => {
+  const rig = await erasing()
+  await rig.send({ userId: 'secret-u1', messageId: 'm-first' }, { userId: 'u2' })
+  await rig.caughtUp()
+  const at = rig.clock()
+  await pool.query(`create table if not exists parked_body_test partition of parked_body default`)
+  await pool.query(`create table if not exists attempt_test partition of attempt default`)
+  const body = (userId: string) => Buffer.from(JSON.stringify({ type: 'track', userId }))
+  for (const [at_, userId] of [
+    [1, 'secret-u1'],
+    [2, 'u2'],
+  ] as const) {
+    await pool.query('insert into parked_body (body_id, created_at, bytes) values ($1, $2, $3)', [
+      ...[at_, at, body(userId)],
+    ])
+    await pool.query(
+      `insert into parked (topic, partition, log_offset, destination_id, chain, message_id, type, reason,
+         body_id, body_at, body_bytes, parked_at) values ('calls', 0, $1, 1, $1, 'm', 'track', 'temporary', $1, $2, 9, $2)`,
+      [at_, at],
+    )
+    await pool.query(
+      `insert into dead (topic, partition, log_offset, destination_id, message_id, type, reason, attempts,
+         body, dead_at) values ('calls', 0, $1, 1, 'm', 'track', 'rejected', 1, $2, $3)`,
+      [at_, body(userId), at],
+    )
+    await pool.query(
+      `insert into attempt (started_at, topic, partition, log_offset, destination_id, message_id, attempt,
+         url, duration_ms, outcome, response_head) values ($1, 'calls', 0, $2, 1, 'm', 1, 'u', 1, 'final', $3)`,
+      [at, at_, `no user ${userId}`],
+    )
+  }
+  const id = await rig.ask({ ids: [user('secret-u1')] })
+  rig.relay()
+  rig.erase()
+  await finish(rig, id)
+  await until('notices are in the log', async () => (await told(rig)).length === 2)
+  await until('the outbox is empty', async () => (await left('outbox')) === 0)
+  expect(await findTraces(pool, 'secret-u1')).toEqual([])
+  expect(await Promise.all(['parked', 'parked_body', 'dead', 'attempt'].map(left))).toEqual([
+    1, 1, 1, 1,
+  ])
+  const { rows } = await pool.query('select stores from deletion_request')
+  expect(rows).toMatchObject([{ stores: { parked: 1, bodies: 1, deadLetters: 1, attempts: 1 } }])
+})
