@@ -52,7 +52,16 @@ const openLane = ({ stopping }: Stage, { lease, epoch, next }: Opening): Lane =>
  */
 const startWhereTheLogIs = async (stage: Stage, lane: Lane): Promise<void> => {
   const bounds = await stage.deps.source.bounds(lane.topic)
-  const start = bounds[lane.partition]?.start ?? 0n
+  const { start, end } = bounds[lane.partition] ?? { start: 0n, end: 0n }
+  if (end < lane.next)
+    await noteTrouble(
+      stage,
+      lane,
+      new Error(
+        `the log ends at offset ${end}, and what is before ${lane.next} is archived already: ` +
+          'give a new log another MILLRACE_ARCHIVE',
+      ),
+    )
   if (lane.next >= start) return
   if (lane.next > 0n)
     await noteTrouble(

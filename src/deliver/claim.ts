@@ -5,7 +5,6 @@ import { placeOf } from '../log/log.ts'
 import type { Connection } from '../postgres/sql.ts'
 import { type ChainKey, type ClaimedRow, claimDue, type Place } from './chain-store.ts'
 import { dropIdle, findChain } from './chains.ts'
-import { type Cancelled, cancelParked, nothingCancelled } from './dead-store.ts'
 import { hashOf, isBehind, putWork } from './desk.ts'
 import { bufferOf, renderAgain } from './fan-out.ts'
 import { hold } from './hold.ts'
@@ -13,7 +12,6 @@ import { releaseHeld } from './hold-store.ts'
 import { enter, pump, unpark } from './lanes.ts'
 import { placeAgain } from './order.ts'
 import { putBack } from './park.ts'
-import { isServed, withdrawnStretches } from './replays.ts'
 import { roomOf } from './rooms.ts'
 import { startRound } from './round.ts'
 import {
@@ -145,28 +143,6 @@ const placesOf = (stage: Stage, lanes: readonly Part[]): readonly Place[] => {
  */
 const firstTriesUntil = ({ tracker, paused }: Partition): number =>
   paused === 'quota' ? Number.MAX_SAFE_INTEGER : tracker.seen()
-
-/** Gives up what is parked for destinations that are gone or switched off, and for cancelled replays. */
-export const cancelGone = async (tx: Connection, stage: Stage, at: Date): Promise<Cancelled> => {
-  const { destinations } = stage.deps.live.now()
-  const gone = [...stage.lanes.values()].filter(
-    (lane) => lane.parked > 0 && !destinations.get(lane.destinationId)?.enabled,
-  )
-  const partitions = heldPartitions(stage)
-  const stretches = [
-    ...gone.flatMap(({ destinationId }) =>
-      partitions
-        .filter((partition) => !isServed(destinations.get(destinationId), partition))
-        .map(({ topic, partition }) => ({
-          ...{ topic, partition, destinationId },
-          below: Number.MAX_SAFE_INTEGER,
-        })),
-    ),
-    ...withdrawnStretches(stage, partitions),
-  ]
-  if (stretches.length === 0) return nothingCancelled
-  return cancelParked(tx, { stretches, at, limit: stage.limits.claimMax })
-}
 
 /** After the claim's commit: each row takes its place in its chain, unless an earlier one was parked since. */
 export const arrive = (stage: Stage, rows: readonly Claimed[]): void => {

@@ -7,16 +7,9 @@ import { nameTransaction, outcomeOf } from '../postgres/outcome.ts'
 import type { Connection } from '../postgres/sql.ts'
 import type { Written } from './alert-store.ts'
 import type { Died } from './alerts.ts'
+import { cancelGone } from './cancel.ts'
 import { type ChainKey, demoteFollowers, releaseHeads } from './chain-store.ts'
-import {
-  arrive,
-  type Claimed,
-  cancelGone,
-  claim,
-  heldPartitions,
-  mayClaim,
-  unparkCancelled,
-} from './claim.ts'
+import { arrive, type Claimed, claim, heldPartitions, mayClaim, unparkCancelled } from './claim.ts'
 import { buryParked, type Cancelled, insertDead } from './dead-store.ts'
 import { chainKeyOf, hasWork, nextWork, type Task, takeOff, type Work } from './desk.ts'
 import { cancelErased } from './erased-store.ts'

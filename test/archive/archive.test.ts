@@ -2,6 +2,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
+import { gainPosition, movePositions } from '../../src/postgres/position.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { aCall, aRig, day, type Rig, start, until } from './rig.ts'
 import { expectSame, expectWhole, isArchived, segmentsOf } from './whole.ts'
@@ -147,6 +148,17 @@ test('what the log let go of before it was archived is told, and the rest is arc
   })
   rig.log.truncate('calls', 0, bounds[0]?.end ?? 0n)
   expect((await rig.history().bounds('calls'))[0]?.start).toBe(gone)
+})
+
+test('the archive of another log is told apart by where it ends', async () => {
+  rig = await aRig(pool)
+  const { epoch } = await gainPosition(pool, { reader: 'archive', topic: 'calls', partition: 0 })
+  await movePositions(pool, [
+    { reader: 'archive', topic: 'calls', partition: 0, epoch, next: 1_000n },
+  ])
+  rig.start({ limits: tiny })
+  const { rows } = await waitForTrouble()
+  expect(rows[0]?.trouble).toContain('give a new log another MILLRACE_ARCHIVE')
 })
 
 const waitForTrouble = async () => {
