@@ -62,6 +62,22 @@ const catalogue = async () =>
     )
   ).rows
 
+/** Of each audience and trait: as its size is kept, and as its members are. */
+const sizes = async () => {
+  const { rows } = await pool.query<{ kept: readonly number[]; held: readonly number[] }>(
+    `select array[coalesce(k.members, 0), coalesce(k.anonymous, 0)] as kept,
+            array[coalesce(h.members, 0), coalesce(h.anonymous, 0)] as held
+       from (select audience_id, sum(members)::int as members, sum(anonymous)::int as anonymous
+               from (select * from membership_count union all select * from membership_change) c
+              group by 1) k
+       full join (select audience_id, count(*)::int as members,
+                         (count(*) filter (where user_id is null))::int as anonymous
+                    from membership where cur group by 1) h using (audience_id)
+      order by audience_id`,
+  )
+  return { kept: rows.map(({ kept }) => kept), held: rows.map(({ held }) => held) }
+}
+
 test('folding the log anew comes to the state that live folding came to, and touches nothing', async () => {
   const rig = await aLine()
   await live(rig, 100, 5)
@@ -87,8 +103,13 @@ test('what was rebuilt takes the place of the live state, and the line goes on',
   expect(fresh[0]?.['least']).toBeGreaterThan(keys[0]?.['most'] as bigint)
   expect(await marks()).toEqual(before)
   expect(await catalogue()).toEqual(tables)
+  const swapped = await sizes()
+  expect(swapped.kept).toEqual(swapped.held)
   // Projectors that knew the users of before fold on.
   await live(rig, 400, 2)
+  const later = await sizes()
+  expect(later.kept).toEqual(later.held)
+  expect(later.held).not.toEqual(swapped.held)
   expect(await rebuilt(rig, url, { verifyOnly: true })).toMatchObject({
     differences: [],
     differing: 0,
