@@ -2,7 +2,7 @@
 import pino from 'pino'
 import { openCodecs } from '../src/log/avro.ts'
 import type { Place } from '../src/log/log.ts'
-import { memoryLog } from '../src/log/memory.ts'
+import { postgresAppender, postgresSource } from '../src/log/postgres.ts'
 import { openPool } from '../src/postgres/pool.ts'
 import { projectLimits } from '../src/project/project.ts'
 import { begin } from '../src/rebuild/begin.ts'
@@ -33,13 +33,12 @@ const url = process.env['BENCH_DATABASE_URL'] ?? ''
 const pool = openPool({ url, connectionsMax: 8, name: 'bench' })
 const clock = () => new Date()
 const { call: codec } = await openCodecs({})
-let log = memoryLog({ partitions, clock })
+const source = postgresSource({ pool, partitions, clock })
 let events = 0
 let rebuilds = 0
 
 const fill = async (order: Extract<Order, { type: 'fill' }>): Promise<void> => {
-  log = memoryLog({ partitions, clock })
-  const appender = log.appender()
+  const appender = postgresAppender({ pool, partitions, clock })
   const names = eventNames(one)
   for (events = 0; events < order.events; events += projectLimits.batchCallsMax) {
     const count = Math.min(projectLimits.batchCallsMax, order.events - events)
@@ -49,11 +48,11 @@ const fill = async (order: Extract<Order, { type: 'fill' }>): Promise<void> => {
     await appender.append('calls', calls)
   }
   events = order.events
-  globalThis.gc?.()
+  await appender.close()
 }
 
 const ends = async (): Promise<readonly (Place & { readonly next: bigint })[]> =>
-  (await log.source().bounds('calls')).map(({ end }, partition) => ({
+  (await source.bounds('calls')).map(({ end }, partition) => ({
     topic: 'calls',
     partition,
     next: end,
@@ -65,7 +64,7 @@ const runBare = async ({ users, width }: Extract<Order, { type: 'bare' }>): Prom
   const began = performance.now()
   let rows = 0
   for (const { topic, partition, next } of await ends())
-    for await (const batch of log.source().read({ topic, partition, from: 0n, until: next }))
+    for await (const batch of source.read({ topic, partition, from: 0n, until: next }))
       for (let at = 0; at < batch.entries.length; at += projectLimits.batchCallsMax) {
         const part = batch.entries.slice(at, at + projectLimits.batchCallsMax)
         await upsertBare(pool, { first: rows, count: part.length, users, width })
@@ -78,11 +77,7 @@ const deps: RebuildDeps = {
   pool,
   openPool: (settings, connectionsMax) =>
     openPool({ url, connectionsMax, name: 'bench', settings }),
-  history: {
-    read: (range) => log.source().read(range),
-    bounds: (topic) => log.source().bounds(topic),
-    offsetsAt: (topic, at) => log.source().offsetsAt(topic, at),
-  },
+  history: source,
   codecs: { call: codec },
   clock,
   logger: pino({ level: process.env['BENCH_LOG'] ?? 'silent' }),

@@ -1,27 +1,31 @@
 // rebuild against reading the same log bare and upserting a row for each call, as wide as a user's state.
 import { type Run, runPairs, type Span } from './pairs.ts'
 import { audiencesOf, one } from './project-audiences.ts'
-import { buildAudiences, withPlace } from './project-place.ts'
+import { loadPlace, withPlace } from './project-place.ts'
 import type { Order, Spent } from './rebuild-contender.ts'
 
 const budget = 0.4
 /** Calls for each second a run should last. */
-const eventsPerSecond = 10_000
-const eventsMin = 40_000
+const eventsPerSecond = 4_000
+const eventsMin = 20_000
 /** A user has so many calls, none before every other has as many. */
 const callsOfUser = 4
+/** Whose width is taken. */
+const sampleUsers = 2_000
 
 export const run = (span: Span): Promise<void> =>
   withPlace(async (place) => {
-    await buildAudiences(place.pool, audiencesOf(one))
+    // As wide as the rows that the project bench upserts: what users have who did all there is to do.
+    const now = Date.now()
+    const state = await loadPlace(place.pool, { wanted: one, users: sampleUsers, now })
+    const width = Math.round(state.mean)
     const child = await place.start('rebuild-contender.ts')
     const ask = (order: Order) => child.ask<Spent>(order)
     const events = Math.max(eventsMin, Math.ceil(eventsPerSecond * span.seconds))
     const users = Math.ceil(events / callsOfUser)
-    await ask({ type: 'fill', events, users, now: Date.now() })
-    const width = Math.round((await ask({ type: 'product' })).width)
+    await ask({ type: 'fill', events, users, now })
     console.log(
-      `${events.toLocaleString('en-US')} calls of ${users.toLocaleString('en-US')} users, ${audiencesOf(one).length} audiences and traits, packed state ${width} bytes a user`,
+      `${events.toLocaleString('en-US')} calls of ${users.toLocaleString('en-US')} users, ${audiencesOf(one).length} audiences and traits, rows of ${width} bytes`,
     )
     const runOf = (order: Order): Run => {
       return async () => {
@@ -40,6 +44,5 @@ export const run = (span: Span): Promise<void> =>
       ...{ name: 'rebuild', budget, unit: 'calls/s', ...span },
       bare: runOf({ type: 'bare', users, width }),
       product: runOf({ type: 'product' }),
-      warmUp: false,
     })
   })

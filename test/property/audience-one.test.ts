@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { test } from 'vitest'
 import { oneScene, playOne } from './audience-one.ts'
 
-const numRuns = 1_000
+const numRuns = 500
 
 test(`${numRuns} histories: a user's audiences and computed traits are as the naive evaluator says`, () => {
   fc.assert(

@@ -119,7 +119,7 @@ test('what omit leaves keeps to the schema, is part of what came, and is left as
     { numRuns: 400 },
   )
   for (const [outcome, amount] of Object.entries(seen)) expect(amount, outcome).toBeGreaterThan(3)
-})
+}, 240_000)
 
 test('block filters exactly what breaks the schema, report nothing; all modes count the same', () => {
   fc.assert(
@@ -137,7 +137,7 @@ test('block filters exactly what breaks the schema, report nothing; all modes co
     }),
     { numRuns: 300 },
   )
-})
+}, 240_000)
 
 test('what is counted tells names and keywords, never a value', () => {
   const secret = 'whoever reads this knows too much'
@@ -164,4 +164,4 @@ test('what is counted tells names and keywords, never a value', () => {
     { numRuns: 200 },
   )
   expect(told).toBeGreaterThan(50)
-})
+}, 240_000)
