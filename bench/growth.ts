@@ -2,22 +2,23 @@
 import { demand } from './deliver-stand.ts'
 import type { Span } from './pairs.ts'
 import { one, type Wanted } from './project-audiences.ts'
-import { loadPlace, projecting, withPlace } from './project-place.ts'
+import { loadPlace, projecting, reloadUsers, withPlace } from './project-place.ts'
 
 const usersBudget = 1.5
 const audiencesBudget = 3
 const fewUsers = 10_000
 /** So small that no user is found in it again, among few as among many: a batch has 5,000 of them. */
 const cacheBytesMax = 2_000_000
-const runsLong = 5
-const runsShort = 2
+const runsLong = 8
+const runsShort = 3
+/** One of each of the few: whoever has had one already changes fewer memberships with the next. */
+const events = fewUsers
 
 export const run = async (span: Span): Promise<void> => {
   const isShort = span.total !== undefined
-  const events = isShort ? 20_000 : 50_000
   const runs = isShort ? runsShort : runsLong
   const manyUsers = isShort ? 200_000 : 1_000_000
-  const measured = { events, runs }
+  const measured = { runs }
   const few = await costOf({ users: fewUsers, wanted: one, ...measured })
   const many = await costOf({ users: manyUsers, wanted: one, ...measured })
   const users = many / few
@@ -40,12 +41,11 @@ export const run = async (span: Span): Promise<void> => {
 type Scene = {
   readonly users: number
   readonly wanted: Wanted
-  readonly events: number
   readonly runs: number
 }
 
 /** Microseconds of CPU an event: of as many runs the cheapest, since a busy machine only ever adds. */
-const costOf = ({ users, wanted, events, runs }: Scene): Promise<number> =>
+const costOf = ({ users, wanted, runs }: Scene): Promise<number> =>
   withPlace(async (place) => {
     const now = Date.now()
     const state = await loadPlace(place.pool, { wanted, users, now })
@@ -55,6 +55,8 @@ const costOf = ({ users, wanted, events, runs }: Scene): Promise<number> =>
     await project(work)
     const costs: { node: number; postgres: number }[] = []
     for (let left = runs; left > 0; left -= 1) {
+      // Many have users left who had none.
+      if (users === events) await reloadUsers(place.pool, { wanted, users, now })
       const { nodeUs, postgresUs } = await project(work)
       costs.push({ node: nodeUs / events, postgres: postgresUs / events })
     }

@@ -22,6 +22,7 @@ type People = {
 
 export const loadUsers = async (pool: Pool, plan: Plan, people: People): Promise<void> => {
   const { users } = people
+  await pool.query('truncate ustate, identity, membership')
   const originals = Array.from({ length: templates }, (_, at) => templateOf(at, plan, people))
   await saveMemberships(pool, originals)
   for (let first = 1; first <= users; first += usersAtOnce) {
@@ -57,6 +58,7 @@ const saveMemberships = async (pool: Pool, originals: readonly UserState[]): Pro
     ...members.map((audienceId) => ({ template, audienceId, value: null })),
     ...[...computed].map(([audienceId, value]) => ({ template, audienceId, value })),
   ])
+  await pool.query('drop table if exists bench_member')
   await pool.query('create table bench_member (template int, audience_id int, value text)')
   await pool.query(
     'insert into bench_member select * from unnest($1::int[], $2::int[], $3::text[])',

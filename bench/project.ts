@@ -5,7 +5,7 @@ import { demand } from './deliver-stand.ts'
 import { type Run, runPairs, type Span } from './pairs.ts'
 import { audiencesOf, one } from './project-audiences.ts'
 import { loadBare } from './project-bare.ts'
-import { ask, loadPlace, type Place, projecting, withPlace } from './project-place.ts'
+import { ask, loadPlace, type Place, projecting, settle, withPlace } from './project-place.ts'
 
 const budget = 0.4
 const stateBytesMax = 2_048
@@ -19,6 +19,7 @@ export const run = (span: Span): Promise<void> =>
     const state = await loadPlace(place.pool, { wanted: one, users, now })
     const width = Math.round(state.mean)
     await loadBare(place.pool, { users, width })
+    await settle(place.pool, ['ustate', 'membership', 'bare'])
     console.log(
       `${users.toLocaleString('en-US')} users, ${audiencesOf(one).length} audiences and traits, packed state ${width} bytes a user, ${state.most} at most`,
     )
@@ -73,7 +74,6 @@ type Bare = { readonly users: number; readonly width: number }
 
 const bareRun = (place: Place, child: Child, { users, width }: Bare): Run => {
   return async (seconds) => {
-    await place.pool.query('checkpoint')
     const postgres = place.postgresCpuUs()
     const before = await ask(child, { type: 'stop' })
     const after = await ask(child, { type: 'bare', seconds, users, width })

@@ -50,17 +50,24 @@ begin
   return null;
 end $$;
 
-create trigger membership_added after insert on membership
-  referencing new table as added for each statement execute function membership_added();
-create trigger membership_removed after delete on membership
-  referencing old table as removed for each statement execute function membership_removed();
-create trigger membership_changed after update on membership
-  referencing old table as removed new table as added
-  for each statement execute function membership_changed();
-create trigger membership_emptied after truncate on membership
-  for each statement execute function membership_emptied();
+-- Also for a table that came into the place of another: it is watched from here on, and counted.
+create function watch_membership() returns void language plpgsql as $$
+begin
+  create or replace trigger membership_added after insert on membership
+    referencing new table as added for each statement execute function membership_added();
+  create or replace trigger membership_removed after delete on membership
+    referencing old table as removed for each statement execute function membership_removed();
+  create or replace trigger membership_changed after update on membership
+    referencing old table as removed new table as added
+    for each statement execute function membership_changed();
+  create or replace trigger membership_emptied after truncate on membership
+    for each statement execute function membership_emptied();
+  -- The triggers keep everybody from writing until all is counted.
+  delete from membership_change;
+  delete from membership_count;
+  insert into membership_count (audience_id, members, anonymous)
+  select audience_id, count(*), count(*) filter (where user_id is null)
+    from membership where cur group by audience_id;
+end $$;
 
--- The triggers keep everybody from writing until all is counted.
-insert into membership_count (audience_id, members, anonymous)
-select audience_id, count(*), count(*) filter (where user_id is null)
-  from membership where cur group by audience_id;
+select watch_membership();

@@ -39,6 +39,7 @@ const fill = (meter: Meter): void => {
 const told = async (): Promise<ReadonlyMap<string, ReadonlySet<string>>> => {
   const metrics = openMetrics()
   fill(metrics.meter)
+  metrics.archive.standing = [{ topic: 'calls', partition: 0, lag: 1, headroom: 1 }]
   const counted = {
     sourceId: 1,
     destinationId: null,
@@ -59,7 +60,7 @@ const told = async (): Promise<ReadonlyMap<string, ReadonlySet<string>>> => {
 }
 
 const namesIn = (expr: string) =>
-  [...expr.matchAll(/\b((?:webhook|millrace|operator)_[a-z_]+)(?:\{([^}]*)\})?/g)].map(
+  [...expr.matchAll(/\b((?:operator|webhook|millrace|archive)_[a-z_]+)(?:\{([^}]*)\})?/g)].map(
     ([, name = '', inside = '']) => ({
       name,
       labels: [...inside.matchAll(/(\w+)(?:=~|!=|=)/g)].map(([, label]) => label as string),

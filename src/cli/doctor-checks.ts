@@ -183,25 +183,6 @@ const checkUrls: Check['run'] = async (sql, now) => {
   return warn(`not posted to: ${told.join(', ')}; see /admin/v1/destinations/:id/urls`)
 }
 
-/** Four tries are made in the first three minutes. */
-const alertMaxMs = 5 * minuteMs
-
-const checkAlerts: Check['run'] = async (sql, now) => {
-  const { rows } = await sql.query<{ waiting: number; oldest: Date | null; type: string | null }>(
-    `select count(*)::float8 as waiting, min(at) as oldest, (array_agg(type order by at))[1] as type
-       from alert_outbox`,
-  )
-  const { waiting = 0, oldest = null, type = null } = rows[0] ?? {}
-  if (oldest === null) return ok('none waits to be sent')
-  const ms = now.getTime() - oldest.getTime()
-  const message = `${waiting} wait to be sent, the oldest (${type}) for ${Math.round(ms / minuteMs)} minutes`
-  return ms <= alertMaxMs
-    ? ok(message)
-    : warn(
-        `${message}: MILLRACE_OPERATOR_WEBHOOK_URL is not set on a process that delivers, or does not answer with 2xx`,
-      )
-}
-
 const checks: readonly Check[] = [
   { name: 'processes', run: checkProcesses },
   { name: 'log', run: checkLog },
@@ -210,5 +191,4 @@ const checks: readonly Check[] = [
   { name: 'parked', run: checkParked },
   { name: 'dead', run: checkDead },
   { name: 'urls', run: checkUrls },
-  { name: 'alerts', run: checkAlerts },
 ]

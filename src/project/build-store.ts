@@ -182,11 +182,9 @@ export const dropAudiences = async (tx: Sql, ids: readonly number[]): Promise<vo
         and audience_id not in (select r.audience_id from retraction r)`,
     [ids],
   )
-  await tx.query('delete from sync_destination where audience_id = any($1)', [ids])
-  await tx.query('delete from sync_leaver where audience_id = any($1)', [ids])
-  await tx.query('delete from audience_size where audience_id = any($1)', [ids])
   await tx.query('delete from account_count where mark = any($1)', [ids])
-  await tx.query('delete from audience_state where audience_id = any($1)', [ids])
+  for (const table of ['sync_destination', 'sync_leaver', 'audience_size', 'audience_state'])
+    await tx.query(`delete from ${table} where audience_id = any($1)`, [ids])
 }
 
 export type Fence = {

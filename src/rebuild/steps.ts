@@ -6,7 +6,14 @@ import type { RebuildDeps } from './deps.ts'
 import { type Fold, openFold } from './fold.ts'
 import { follow } from './follow.ts'
 import { liveSchema, schemaOf } from './schema.ts'
-import { findOpen, type Rebuild, saveComparison, tellWaiting, turnRebuild } from './store.ts'
+import {
+  findOpen,
+  type Rebuild,
+  readPositions,
+  saveComparison,
+  tellWaiting,
+  turnRebuild,
+} from './store.ts'
 import { prepareSwap, trySwap } from './swap.ts'
 import { verify } from './verify.ts'
 
@@ -19,7 +26,6 @@ type Term = {
 /** Returns when there is nothing to do for now: it is over, waits, or the stage stops. */
 export const workOn = async (deps: RebuildDeps, open: Rebuild, term: Term): Promise<void> => {
   const { logger } = deps
-  if (open.state === 'differs') return
   if (open.state === 'requested') {
     if ((await begin(deps, open)) === 'waits') return
     logger.info({ rebuildId: open.id }, 'rebuild.begun')
@@ -59,8 +65,10 @@ const stepOn = async (deps: RebuildDeps, step: Step): Promise<void> => {
     if (now === null || now.id !== step.open.id) return
     switch (now.state) {
       case 'requested':
-      case 'differs':
         return
+      case 'differs':
+        await keepUp(deps, step)
+        break
       case 'folding':
         await follow(deps, step.fold, step.signal)
         await turnRebuild(step.seat, { id: now.id, from: 'folding', to: 'comparing' })
@@ -73,6 +81,14 @@ const stepOn = async (deps: RebuildDeps, step: Step): Promise<void> => {
         break
     }
   }
+}
+
+/** While it waits to be accepted: who is erased meanwhile is erased there, too. */
+const keepUp = async (deps: RebuildDeps, { fold, signal }: Step): Promise<void> => {
+  await follow(deps, fold, signal)
+  const live = await readPositions(deps.pool)
+  await fold.foldUntil(live, { signal, pace: async () => undefined })
+  await sleep(deps.limits.pollMs, undefined, { signal })
 }
 
 const compare = async (deps: RebuildDeps, now: Rebuild, step: Step): Promise<void> => {

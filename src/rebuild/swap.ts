@@ -126,4 +126,6 @@ const exchange = async (tx: Connection, { live, rebuild, tables }: Exchange): Pr
       ])
       .join(';'),
   )
+  // Triggers stay with the former table.
+  await tx.query('select watch_membership()')
 }

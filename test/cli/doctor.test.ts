@@ -133,29 +133,6 @@ describe('the doctor', async () => {
     expect(message).not.toContain('restarting')
   })
 
-  test('alerts that wait for long are a warning, those on their way are none', async () => {
-    const wait = (key: string, minutes: number) =>
-      pool.query(
-        `insert into alert_outbox (key, id, type, about, at, next_at)
-         values ($1, gen_random_uuid(), 'ledger.gap', '{}', $2, $2)`,
-        [key, new Date(Date.now() - minutes * 60_000)],
-      )
-    await wait('new', 1)
-    expect((await examine()).of('alerts')).toMatchObject({ state: 'ok' })
-    await wait('old', 30)
-    expect((await examine()).of('alerts')).toMatchObject({
-      state: 'warn',
-      message: expect.stringMatching(
-        /^2 wait to be sent, the oldest \(ledger.gap\) for 30 minutes/,
-      ),
-    })
-    await pool.query('delete from alert_outbox')
-    expect((await examine()).of('alerts')).toMatchObject({
-      state: 'ok',
-      message: 'none waits to be sent',
-    })
-  })
-
   test('a database that a newer version migrated, or that lacks a migration, fails', async () => {
     await pool.query(
       "insert into migration (number, name, sha256) values (9999, '9999_new.sql', '')",

@@ -23,8 +23,8 @@ const hour = 3_600_000
 const aLine = async (): Promise<Rig> => {
   const rig = await aRig(pool, audiences)
   running.push(
-    rig.start({ limits: { batchCallsMax: 7 } }),
-    rig.start({ limits: { batchCallsMax: 40 } }),
+    rig.start({ limits: { batchCallsMax: 25 } }),
+    rig.start({ limits: { batchCallsMax: 80 } }),
   )
   await rig.built()
   return rig
@@ -62,9 +62,25 @@ const catalogue = async () =>
     )
   ).rows
 
+/** Of each audience and trait: as its size is kept, and as its members are. */
+const sizes = async () => {
+  const { rows } = await pool.query<{ kept: readonly number[]; held: readonly number[] }>(
+    `select array[coalesce(k.members, 0), coalesce(k.anonymous, 0)] as kept,
+            array[coalesce(h.members, 0), coalesce(h.anonymous, 0)] as held
+       from (select audience_id, sum(members)::int as members, sum(anonymous)::int as anonymous
+               from (select * from membership_count union all select * from membership_change) c
+              group by 1) k
+       full join (select audience_id, count(*)::int as members,
+                         (count(*) filter (where user_id is null))::int as anonymous
+                    from membership where cur group by 1) h using (audience_id)
+      order by audience_id`,
+  )
+  return { kept: rows.map(({ kept }) => kept), held: rows.map(({ held }) => held) }
+}
+
 test('folding the log anew comes to the state that live folding came to, and touches nothing', async () => {
   const rig = await aLine()
-  await live(rig, 100, 5)
+  await live(rig, 100, 4)
   const before = [await marks(), await rig.answers()]
   const found = await rebuilt(rig, url, { verifyOnly: true })
   expect(found.differences).toEqual([])
@@ -75,7 +91,7 @@ test('folding the log anew comes to the state that live folding came to, and tou
 
 test('what was rebuilt takes the place of the live state, and the line goes on', async () => {
   const rig = await aLine()
-  await live(rig, 200, 4)
+  await live(rig, 200, 3)
   await rig.sweep()
   await rig.sync()
   await live(rig, 300, 2)
@@ -87,8 +103,13 @@ test('what was rebuilt takes the place of the live state, and the line goes on',
   expect(fresh[0]?.['least']).toBeGreaterThan(keys[0]?.['most'] as bigint)
   expect(await marks()).toEqual(before)
   expect(await catalogue()).toEqual(tables)
+  const swapped = await sizes()
+  expect(swapped.kept).toEqual(swapped.held)
   // Projectors that knew the users of before fold on.
   await live(rig, 400, 2)
+  const later = await sizes()
+  expect(later.kept).toEqual(later.held)
+  expect(later.held).not.toEqual(swapped.held)
   expect(await rebuilt(rig, url, { verifyOnly: true })).toMatchObject({
     differences: [],
     differing: 0,
@@ -143,4 +164,39 @@ test('a log without its beginning is refused, unless what it keeps is to do', as
   })
   const { rows } = await pool.query('select value from identity')
   expect(rows).toEqual([{ value: 'u2' }])
+})
+
+test('the swap waits for a sync that runs, and says so', async () => {
+  const rig = await aRig(pool, audiences.slice(0, 1))
+  running.push(rig.start())
+  await rig.built()
+  await rig.send({ userId: 'u1' }, { userId: 'u1' })
+  await rig.caughtUp()
+  await pool.query(`insert into sync_run (state, audience_ids) values ('running', '{1}')`)
+  const id = await request(rig)
+  running.push(startRebuild(rebuildDeps(rig, url)))
+  await until('it waits', async () => (await findRebuild(pool, id))?.reason === 'a sync is running')
+  expect((await findRebuild(pool, id))?.state).toBe('swapping')
+  await rig.send({ userId: 'u2' }, { userId: 'u2' })
+  await rig.caughtUp()
+  await pool.query(`update sync_run set state = 'finished'`)
+  expect(await settled(pool, id)).toMatchObject({ state: 'swapped', reason: null })
+  expect(await rig.members(1)).toEqual(['u1', 'u2'])
+})
+
+test('a new audience waits for the end of a rebuild', async () => {
+  const rig = await aRig(pool, audiences.slice(0, 1))
+  running.push(rig.start())
+  await rig.built()
+  await rig.send({ userId: 'u1' }, { userId: 'u1' })
+  await rig.caughtUp()
+  const id = await request(rig)
+  rig.live.replace({ audiences: audiences.slice(0, 2) })
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  const { rows } = await pool.query('select audience_id as id from audience_state')
+  expect(rows).toEqual([{ id: 1 }])
+  running.push(startRebuild(rebuildDeps(rig, url)))
+  expect(await settled(pool, id)).toMatchObject({ state: 'swapped' })
+  await rig.built()
+  expect(await rig.members(1)).toEqual(['u1'])
 })
