@@ -59,7 +59,7 @@ const drop = async ({ deps }: Stage, lane: Lane, segment: SegmentRow): Promise<b
     return true
   })
   if (!isOurs || lane.over.aborted) return false
-  await deps.store.remove(segment.path)
+  await deps.store.remove(segment.path, lane.over)
   deps.logger.info({ path: segment.path }, 'segment.dropped')
   return true
 }

@@ -13,8 +13,9 @@ type Wanted = Pick<SegmentRow, 'path' | 'sha256'>
 export async function* segmentLines(
   store: Store,
   { path, sha256 }: Wanted,
+  signal?: AbortSignal,
 ): AsyncGenerator<Buffer[]> {
-  const bytes = await store.get(path)
+  const bytes = await store.get(path, signal)
   if (bytes === null)
     throw new Fault('archive_damaged', `the archive has no ${path}, which its index names`)
   if (!createHash('sha256').update(bytes).digest().equals(sha256))

@@ -51,7 +51,7 @@ type Work = { readonly row: SegmentRow; readonly erasing: Erasing }
 const rewrite = async (stage: Stage, lane: Lane, { row, erasing }: Work): Promise<void> => {
   const { deps } = stage
   const erasedTo = erasing.upTo
-  const found = await without(stage, { row, erasing })
+  const found = await without(stage, lane, { row, erasing })
   if (found.erased === 0) {
     await deps.pool.transaction(async (tx) => {
       if (await holdsPosition(tx, lane)) await markErased(tx, { segment: row, erasedTo })
@@ -76,17 +76,17 @@ const rewrite = async (stage: Stage, lane: Lane, { row, erasing }: Work): Promis
     lane.writing.delete(path)
   }
   stage.meter.erased += found.erased
-  await deps.store.remove(row.path)
+  await deps.store.remove(row.path, lane.over)
   deps.logger.info({ path, entries: found.erased }, 'segment.rewritten')
 }
 
 /** What the segment is without those users, in memory as a segment being written is. */
-const without = async ({ deps, limits }: Stage, { row, erasing }: Work) => {
+const without = async ({ deps, limits }: Stage, lane: Lane, { row, erasing }: Work) => {
   const { blockBytesMax } = limits
   const compression = readPath(row.path)?.compression ?? deps.compression
   const segment = openSegment({ first: row.first, openedAt: 0, compression, blockBytesMax })
   let erased = 0
-  for await (const lines of segmentLines(deps.store, row))
+  for await (const lines of segmentLines(deps.store, row, lane.over))
     for (const line of lines) {
       const head = headOf(line)
       if (isErased(erasing, head)) {

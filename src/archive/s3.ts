@@ -60,9 +60,9 @@ export const openBucket = (options: Options): Store => {
       const answer = await ask({ method: 'GET', url: urlOf(path), signal })
       return answer.status === 404 ? null : answer.body
     },
-    list: (folder) => list(ask, { base, prefix: place.prefix, folder }),
-    remove: async (path) => {
-      await ask({ method: 'DELETE', url: urlOf(path) })
+    list: (folder, signal) => list(ask, { base, prefix: place.prefix, folder, signal }),
+    remove: async (path, signal) => {
+      await ask({ method: 'DELETE', url: urlOf(path), signal })
     },
   }
 }
@@ -142,11 +142,16 @@ const checksums = (body: Uint8Array) => {
   }
 }
 
-type Listing = { readonly base: string; readonly prefix: string; readonly folder: string }
+type Listing = {
+  readonly base: string
+  readonly prefix: string
+  readonly folder: string
+  readonly signal: AbortSignal | undefined
+}
 
 async function* list(
   ask: (request: Request) => Promise<Answer>,
-  { base, prefix, folder }: Listing,
+  { base, prefix, folder, signal }: Listing,
 ): AsyncGenerator<Stored> {
   let after: string | null = null
   do {
@@ -154,7 +159,7 @@ async function* list(
     if (after !== null) query.set('continuation-token', after)
     // The signature is over %20, and a URL's own way to write a space is +.
     const url = `${base}?${query.toString().replaceAll('+', '%20')}`
-    const { status, body } = await ask({ method: 'GET', url })
+    const { status, body } = await ask({ method: 'GET', url, signal })
     if (status === 404) throw new Fault('archive_unavailable', 'the archive has no such bucket')
     const page = body.toString()
     for (const [, entry = ''] of page.matchAll(/<Contents>(.*?)<\/Contents>/gs)) {

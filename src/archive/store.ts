@@ -14,8 +14,8 @@ export type Store = {
   put(path: string, bytes: Uint8Array, signal?: AbortSignal): Promise<void>
   get(path: string, signal?: AbortSignal): Promise<Buffer | null>
   /** What was put below the folder, and what a `put` that was cut off left there. */
-  list(folder: string): AsyncIterable<Stored>
-  remove(path: string): Promise<void>
+  list(folder: string, signal?: AbortSignal): AsyncIterable<Stored>
+  remove(path: string, signal?: AbortSignal): Promise<void>
 }
 
 type Options = {

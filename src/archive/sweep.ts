@@ -8,7 +8,7 @@ import type { Lane, Stage } from './stage.ts'
 export const sweep = async (stage: Stage, lane: Lane): Promise<void> => {
   const { deps } = stage
   const found = new Set<string>()
-  for await (const { path } of deps.store.list(folderOf(lane))) found.add(path)
+  for await (const { path } of deps.store.list(folderOf(lane), lane.over)) found.add(path)
   // In this order: what was being written when it was found is in one of the two.
   const writing = new Set(lane.writing)
   const named = await loadPaths(deps.pool, lane)
@@ -17,7 +17,7 @@ export const sweep = async (stage: Stage, lane: Lane): Promise<void> => {
     const epoch = readPath(whole)?.epoch
     if (named.has(path) || writing.has(whole) || epoch === undefined || epoch > lane.epoch) continue
     if (lane.over.aborted) return
-    await deps.store.remove(path)
+    await deps.store.remove(path, lane.over)
     deps.logger.info({ path }, 'segment.swept')
   }
   const missing = [...named].filter((path) => !found.has(path))

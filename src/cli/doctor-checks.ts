@@ -4,6 +4,7 @@ import { compareMigrations } from '../postgres/migrate.ts'
 import type { Sql } from '../postgres/sql.ts'
 import type { Finding } from './doctor.ts'
 import { checkArchiveStanding } from './doctor-archive.ts'
+import { checkDeletions } from './doctor-deletions.ts'
 
 type Check = {
   readonly name: string
@@ -191,4 +192,5 @@ const checks: readonly Check[] = [
   { name: 'parked', run: checkParked },
   { name: 'dead', run: checkDead },
   { name: 'urls', run: checkUrls },
+  { name: 'deletions', run: checkDeletions },
 ]

@@ -6,8 +6,9 @@ import { openLogger } from '../logger.ts'
 import { findPostgres } from '../postgres/embedded.ts'
 import { openPool } from '../postgres/pool.ts'
 import type { Pool } from '../postgres/sql.ts'
-import { type Command, flag } from './command.ts'
+import { type Command, flag, text } from './command.ts'
 import { databaseChecks } from './doctor-checks.ts'
+import { traceFinding } from './doctor-deletions.ts'
 
 export type Finding = {
   readonly check: string
@@ -18,10 +19,10 @@ export type Finding = {
 export const command: Command = {
   name: 'doctor',
   summary: 'check settings, Postgres, log, processes and the ledger of deliveries',
-  usage: ['[--json]'],
-  options: { json: { type: 'boolean' } },
+  usage: ['[--json] [--user-id ID]'],
+  options: { json: { type: 'boolean' }, 'user-id': { type: 'string' } },
   run: async (call) => {
-    const findings = await examine(call.config)
+    const findings = await examine(call.config, text(call, 'user-id'))
     const failed = findings.some(({ state }) => state === 'fail')
     if (flag(call, 'json')) {
       call.terminal.out(JSON.stringify({ ok: !failed, findings }, null, 2))
@@ -34,9 +35,10 @@ export const command: Command = {
   },
 }
 
-const examine = async (config: Config): Promise<readonly Finding[]> => [
+/** `traced` is looked for in every table. */
+const examine = async (config: Config, traced: string | null): Promise<readonly Finding[]> => [
   settingsFinding(config),
-  ...(await databaseFindings(config)),
+  ...(await databaseFindings(config, traced)),
   ...(await kafkaFindings(config)),
 ]
 
@@ -47,7 +49,10 @@ const settingsFinding = (config: Config): Finding => {
   return { check: 'settings', state: 'ok', message }
 }
 
-const databaseFindings = async (config: Config): Promise<readonly Finding[]> => {
+const databaseFindings = async (
+  config: Config,
+  traced: string | null,
+): Promise<readonly Finding[]> => {
   const url = config.databaseUrl ?? (await findPostgres(config.dataDir))
   if (url === null) {
     const message = `no Millrace runs on ${config.dataDir}: start it with "npm start", or set MILLRACE_DATA_DIR or MILLRACE_DATABASE_URL to where it runs`
@@ -57,7 +62,9 @@ const databaseFindings = async (config: Config): Promise<readonly Finding[]> => 
   const pool = openPool({ url, connectionsMax: 2, name: 'millrace doctor', onError })
   try {
     const reached = await reach(pool)
-    return reached.state === 'fail' ? [reached] : [reached, ...(await databaseChecks(pool))]
+    if (reached.state === 'fail') return [reached]
+    const traces = traced === null ? [] : [await traceFinding(pool, traced)]
+    return [reached, ...(await databaseChecks(pool)), ...traces]
   } finally {
     await pool.close()
   }

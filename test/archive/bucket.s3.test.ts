@@ -100,6 +100,21 @@ test('an answer that never comes ends when the stage stops', async () => {
   await expect(putting).rejects.toThrow()
 })
 
+test('a stage whose store never answers stops all the same', async () => {
+  const proxy = await openS3Proxy(endpoint)
+  closing.push(proxy.close)
+  proxy.fault(() => 'silent')
+  const store = aStore({ endpoint: proxy.endpoint }, { ...quick, requestMs: 600_000 })
+  const rig = await aRig(pool, store)
+  const stage = rig.start({ limits: { segmentMsMax: 60_000 } })
+  await rig.send(...Array.from({ length: 20 }, (_, at) => aCall({ userId: `u${at}` })))
+  await until('it lists, and puts', async () => {
+    rig.advance(60_000)
+    return proxy.faults() > 1
+  })
+  await stage.stop()
+}, 60_000)
+
 test('with every kind of fault on the way nothing is lost, doubled or left over', async () => {
   const seed = Number(process.env['SEED'] ?? Math.trunc(Math.random() * 2 ** 31))
   const random = seeded(seed)

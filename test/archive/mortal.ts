@@ -50,9 +50,9 @@ export const mortal = (world: { pool: Pool; store: Store }, death: Death) => {
     put: (...given) => step(() => world.store.put(...given)),
     get: (...given) => step(() => world.store.get(...given)),
     remove: (...given) => step(() => world.store.remove(...given)),
-    list: async function* (folder) {
+    list: async function* (folder, signal) {
       const found = []
-      for await (const each of world.store.list(folder)) found.push(each)
+      for await (const each of world.store.list(folder, signal)) found.push(each)
       await step(async () => undefined)
       yield* found
     },

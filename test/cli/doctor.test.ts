@@ -75,6 +75,23 @@ describe('the doctor', async () => {
     await pool.query('delete from process where beat_at < $1', [new Date(Date.now() - 20_000)])
   })
 
+  test('an id that outlived its deletion fails; whatever holds an id is named', async () => {
+    expect((await examine()).of('deletions')).toMatchObject({ state: 'ok' })
+    await pool.query(
+      `with made as (
+         insert into deletion_request (workspace_id, origin, state, created_at)
+         values (1, 'api', 'finished', '2026-01-01') returning id)
+       insert into deletion_subject (request_id, n, kind, value) select id, 0, 0, 'gone-1' from made`,
+    )
+    const { code, of } = await examine()
+    expect([code, of('deletions')?.state]).toEqual([1, 'fail'])
+    expect((await doctor(env, '--user-id', 'gone-1')).out).toMatch(
+      /traces +this id stands in deletion_subject \(1 rows\)/,
+    )
+    await pool.query('truncate deletion_request cascade')
+    expect((await doctor(env, '--user-id', 'gone-1')).out).toMatch(/traces +no table but the log/)
+  })
+
   test('a hole in the ledger fails, and names the partition', async () => {
     await pool.query(
       `insert into delivery_ledger (topic, partition, destination_id, taken, delivered)

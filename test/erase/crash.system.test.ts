@@ -20,9 +20,10 @@ const dying = (at: number, isDone: boolean, appender: Appender) => {
   const step = async <T>(work: () => Promise<T>): Promise<T> => {
     if (isDead) return new Promise<T>(() => undefined)
     steps += 1
-    if (steps < at) return work()
-    isDead = true
+    if (steps !== at) return work()
+    // With the steps it is made of.
     if (isDone) await work()
+    isDead = true
     throw new Error('killed')
   }
   const watched: Pool = {

@@ -16,7 +16,7 @@ import { aTrack, ndjson } from './rig.ts'
 
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 const kills = Number(process.env['IMPORT_KILLS'] ?? 4)
-const lines = Number(process.env['IMPORT_LINES'] ?? 20_000)
+const lines = Number(process.env['IMPORT_LINES'] ?? 50_000)
 const brokenEvery = 1_000
 const writeKey = 'wk_import_kill'
 

@@ -25,9 +25,7 @@ describe('an import over the admin API', async () => {
     (await admin('POST', '/admin/v1/imports', { sourceId: 1, name: 'orders', ...over })).body.id
 
   test('takes a whole file in one body, also gzip, and names what it rejects', async () => {
-    const calls = Array.from({ length: 5_200 }, (_, n) =>
-      aTrack(n % 100, { messageId: `up ${n}` }),
-    )
+    const calls = Array.from({ length: 5_200 }, (_, n) => aTrack(n % 100, { messageId: `up ${n}` }))
     const id = await begin()
     const { status, body } = await upload(id, gzipSync(ndjson(...calls, 'nonsense')))
     expect(status).toBe(200)
@@ -41,9 +39,7 @@ describe('an import over the admin API', async () => {
   })
 
   test('passes over what it has when the log failed on the way and the file comes again', async () => {
-    const calls = Array.from({ length: 5_100 }, (_, n) =>
-      aTrack(n % 100, { messageId: `re ${n}` }),
-    )
+    const calls = Array.from({ length: 5_100 }, (_, n) => aTrack(n % 100, { messageId: `re ${n}` }))
     const file = ndjson(...calls)
     const id = await begin()
     const first = ndjson(...calls.slice(0, 1_000))
