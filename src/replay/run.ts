@@ -8,7 +8,7 @@ import type { Outbound } from '../domain/message.ts'
 import { lengthOf, readAt, type Span } from '../domain/replay-span.ts'
 import type { Verdict } from '../duplicate/duplicates.ts'
 import { Fault } from '../fault.ts'
-import type { At } from '../log/log.ts'
+import type { At, Entry } from '../log/log.ts'
 import { type Decided, decide, portionOf } from './decide.ts'
 import type { ReplayDeps } from './deps.ts'
 import { openJudges } from './duplicates.ts'
@@ -52,14 +52,19 @@ export const runReplay = async (run: Run): Promise<void> => {
     selection,
     sliceMax: limits.sliceMax,
   }
-  const work: Work = { run, state, pace }
-  for await (const slice of oneAhead(readSlices(reading, { spans, read: state.read }))) {
-    if (signal.aborted) return
-    const verdict = await judges.judge(slice)
-    if (!(await workSlice(work, slice, verdict))) return
-    verdict.accept()
+  const work: Work = { run, state, pace, finishing: Promise.resolve(true) }
+  try {
+    for await (const slice of oneAhead(readSlices(reading, { spans, read: state.read }))) {
+      if (signal.aborted) return
+      const verdict = await judges.judge(slice)
+      if (!(await workSlice(work, slice, verdict))) return
+      // Before it is saved: were that to fail, all this would be done again from what is stored.
+      verdict.accept()
+    }
+  } finally {
+    await work.finishing
   }
-  await save(work, { read: lengthOf(spans), verdict: null })
+  if (await work.finishing) await save(work, { read: lengthOf(spans), verdict: null })
 }
 
 const stateOf = (replay: Replay): Omit<State, 'at'> => {
@@ -71,6 +76,8 @@ type Work = {
   readonly run: Run
   readonly state: State
   readonly pace: ReturnType<typeof openPace>
+  /** The portion before: appended, then saved, while the next one is made ready. `false`: it stops there. */
+  finishing: Promise<boolean>
 }
 
 /** `false`: it stops here. */
@@ -85,20 +92,40 @@ const workSlice = async (work: Work, slice: Slice, verdict: Verdict): Promise<bo
   const { duplicate } = verdict
   let rest = decide(slice.found, { destination, suppressions, duplicate })
   let unsaved: Verdict | null = verdict
-  work.state.tally.expired += slice.expired
+  let { expired } = slice
   do {
     const room = rest.some(({ body }) => body !== null) ? await roomFor(work) : 0
     if (room === null) return false
     const portion = portionOf(rest, room)
     rest = rest.slice(portion.length)
-    if (!(await append(work, slice, portion)) || signal.aborted) return false
-    const offset = rest[0]?.offset ?? slice.next
-    count(work.state.tally, portion)
-    const isOurs = await save(work, { read: readAt(slice.span, offset), verdict: unsaved })
+    const entries = entriesOf(work, slice, portion)
+    if (!(await work.finishing) || signal.aborted) return false
+    const read = readAt(slice.span, rest[0]?.offset ?? slice.next)
+    work.finishing = finish(work, { portion, entries, read, expired, verdict: unsaved })
+    work.finishing.catch(() => undefined)
     unsaved = null
-    if (!isOurs) return false
+    expired = 0
   } while (rest.length > 0)
   return true
+}
+
+type Finishing = {
+  readonly portion: readonly Decided[]
+  readonly entries: readonly Entry[]
+  readonly read: number
+  readonly expired: number
+  readonly verdict: Verdict | null
+}
+
+/** What the log has taken is counted, also of a replay that was cancelled meanwhile. */
+const finish = async (
+  work: Work,
+  { portion, entries, read, expired, verdict }: Finishing,
+): Promise<boolean> => {
+  if (entries.length > 0 && !(await append(work, entries))) return false
+  count(work.state.tally, portion)
+  work.state.tally.expired += expired
+  return save(work, { read, verdict })
 }
 
 /** At least one; `null`: it is to stop. */
@@ -112,17 +139,23 @@ const roomFor = async ({ run, pace }: Work): Promise<number | null> => {
   }
 }
 
-/** `false`: it is to stop, and what of it is in the topic nobody knows. */
-const append = async (work: Work, slice: Slice, portion: readonly Decided[]): Promise<boolean> => {
-  const { run, state, pace } = work
-  const { deps, signal, outstanding } = run
+const entriesOf = (
+  { run, pace }: Work,
+  slice: Slice,
+  portion: readonly Decided[],
+): readonly Entry[] => {
   const entries = portion.flatMap((decided) =>
     decided.body === null ? [] : [entryOf(run, slice, { ...decided, body: decided.body })],
   )
-  if (entries.length === 0) return true
   // Spent whether or not the log takes them: a rejected append may be in it all the same.
   pace.spend(entries.length)
-  outstanding.add(entries.length)
+  run.outstanding.add(entries.length)
+  return entries
+}
+
+/** `false`: it is to stop, and what of it is in the topic nobody knows. */
+const append = async ({ run, state }: Work, entries: readonly Entry[]): Promise<boolean> => {
+  const { deps, signal } = run
   for (;;) {
     try {
       state.tails = behind(state.tails, await deps.appender.append('outbound.replay', entries))

@@ -173,6 +173,9 @@ describe('a replay', async () => {
     line.setNow(line.now() + 1_000)
     await until(async () => (await found(id)).sent === 1, 'it has begun')
     await steer(line, id, 'paused')
+    // Who begins another one has heard of the pause, and holds nothing it read before.
+    const other = await ask(line, { destinationId: 2 })
+    await until(async () => (await found(other)).total !== null, 'another one is planned')
     const end = Number(first?.end ?? 0n)
     line.log.truncate('calls', 0, BigInt(end))
     await steer(line, id, 'running')
