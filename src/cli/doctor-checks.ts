@@ -3,6 +3,7 @@ import { loadLedger, sumLedger } from '../deliver/ledger.ts'
 import { compareMigrations } from '../postgres/migrate.ts'
 import type { Sql } from '../postgres/sql.ts'
 import type { Finding } from './doctor.ts'
+import { checkAlerts } from './doctor-alerts.ts'
 import { checkArchiveStanding } from './doctor-archive.ts'
 import { checkDeletions } from './doctor-deletions.ts'
 
@@ -192,5 +193,6 @@ const checks: readonly Check[] = [
   { name: 'parked', run: checkParked },
   { name: 'dead', run: checkDead },
   { name: 'urls', run: checkUrls },
+  { name: 'alerts', run: checkAlerts },
   { name: 'deletions', run: checkDeletions },
 ]
