@@ -3,7 +3,6 @@ import { type AddressInfo, isIPv6 } from 'node:net'
 import { drain } from '../drain.ts'
 import type { Running } from '../running.ts'
 import { archiveRoutes } from './archive.ts'
-import { archiveRoutes } from './archive.ts'
 import { attemptRoutes } from './attempts.ts'
 import { audienceRoutes } from './audiences.ts'
 import { configurationRoutes } from './configuration.ts'
@@ -85,7 +84,6 @@ export const routesOf = (deps: AdminDeps): readonly Route[] => {
     ...tokenRoutes(deps),
     ...auditRoutes(deps),
     ...usageRoutes(deps),
-    ...archiveRoutes(deps),
     ...archiveRoutes(deps),
     ...pipelineRoutes(deps),
     ...operationRoutes(deps),
