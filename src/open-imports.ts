@@ -8,11 +8,14 @@ import type { Suppressions } from './domain/suppression.ts'
 import type { Violations } from './domain/tracking-plan.ts'
 import { type Imports, openImports } from './import/imports.ts'
 import { openPace } from './import/open-pace.ts'
+import type { History } from './log/log.ts'
 import type { Log } from './open-log.ts'
 import type { Pool } from './postgres/sql.ts'
 import type { Clock } from './running.ts'
 
 type Deps = Pick<Log, 'source' | 'importAppender' | 'codecs'> & {
+  /** Reaches beyond the log's retention where there is an archive: a chunk may be gone on with late. */
+  readonly history: History
   readonly pool: Pool
   readonly live: Live
   readonly clock: Clock
@@ -28,7 +31,6 @@ export const importsOf = (deps: Deps): Imports & { close(): void } => {
   const imports = openImports({
     ...deps,
     appender: deps.importAppender,
-    history: deps.source,
     codec: deps.codecs.call,
     limitsOf: (source) => limitsOf(collectLimits, source),
     planOf: plans.of,
