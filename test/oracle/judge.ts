@@ -5,7 +5,15 @@ import type { Call } from './people.ts'
 import { type Happened, type Reducer, reduce, reducers } from './reduce.ts'
 import { isThere, type Sequence, type SequenceStep } from './sequence.ts'
 import { windowTest } from './time.ts'
-import { type Comparison, compares, isScalar, type Json, type Path, passes, valueAt } from './values.ts'
+import {
+  type Comparison,
+  compares,
+  isScalar,
+  type Json,
+  type Path,
+  passes,
+  valueAt,
+} from './values.ts'
 
 /** What a condition is read in: time zone of the whole, and whom it may refer to. */
 export type Scope = {
