@@ -2,7 +2,7 @@
 import type { Destination } from '../domain/configuration.ts'
 import { rendererFor, type Selection, type WithheldReason } from '../domain/replay.ts'
 import { lengthOf, readAt, type Span } from '../domain/replay-span.ts'
-import { isSuppressed } from './decide.ts'
+import { isDropped } from '../domain/suppression.ts'
 import type { ReplayDeps } from './deps.ts'
 import { replayLimits } from './limits.ts'
 import { planSpans } from './plan.ts'
@@ -42,7 +42,7 @@ export const countReplay = async (deps: Deps, counting: Counting): Promise<Count
   for await (const { span, next, found } of readSlices(reading, counted)) {
     counted.selected += found.length
     for (const { message } of found) {
-      if (isSuppressed(deps.suppressions, message)) counted.suppressed += 1
+      if (isDropped(deps.suppressions, message)) counted.suppressed += 1
       else {
         const rendered = render(message)
         counted['withheld' in rendered ? rendered.withheld : 'sendable'] += 1

@@ -2,7 +2,7 @@
 import type { Destination } from '../domain/configuration.ts'
 import type { Message } from '../domain/message.ts'
 import { rendererFor, type WithheldReason } from '../domain/replay.ts'
-import type { Suppressions } from '../domain/suppression.ts'
+import { isDropped, type Suppressions } from '../domain/suppression.ts'
 import type { Found } from './read.ts'
 
 export type Decided = Found & {
@@ -23,22 +23,12 @@ export const decide = (found: readonly Found[], deciding: Deciding): readonly De
   return found.map((one, at) => {
     const { message } = one
     if (deciding.duplicate[at] === true) return { ...one, body: null, why: 'duplicate' }
-    if (isSuppressed(deciding.suppressions, message))
+    if (isDropped(deciding.suppressions, message))
       return { ...one, body: null, why: 'suppressed' }
     const rendered = render(message)
     return 'withheld' in rendered
       ? { ...one, body: null, why: rendered.withheld }
       : { ...one, body: rendered.body, why: null }
-  })
-}
-
-export const isSuppressed = (suppressions: Suppressions, message: Message): boolean => {
-  const { workspaceId, userId, anonymousId, sentAt, receivedAt } = message
-  return suppressions.isSuppressed({
-    workspaceId,
-    userId,
-    anonymousId,
-    sentAt: new Date(sentAt ?? receivedAt),
   })
 }
 

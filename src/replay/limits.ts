@@ -15,6 +15,8 @@ export const replayLimits = {
   creditMs: 1_000,
   /** How often a process that does not lead looks whether the place is free. */
   standbyMs: 1_000,
+  /** Where a cancelled replay ends is known to every process that delivers after this, and what it knew before is stale. */
+  cutKnownMs: 2_000,
   duplicateBytesMax: 8_388_608,
   /** Clocks of collectors and of the log differ by no more than this. */
   skewMs: 600_000,

@@ -5,20 +5,12 @@ import { Fault } from '../fault.ts'
 import type { Sql } from '../postgres/sql.ts'
 import type { Running } from '../running.ts'
 import type { ReplayDeps } from './deps.ts'
-import { forgetDuplicates } from './duplicates.ts'
 import { isPassing, keepLeading } from './lead.ts'
 import { replayLimits } from './limits.ts'
 import { planSpans } from './plan.ts'
 import { type Outstanding, runReplay } from './run.ts'
-import {
-  cutReplay,
-  loadOpen,
-  loadStandings,
-  pauseTroubled,
-  type Replay,
-  savePlan,
-  settleReplay,
-} from './store.ts'
+import { type Cuts, settle } from './settle.ts'
+import { loadOpen, loadStandings, pauseTroubled, type Replay, savePlan } from './store.ts'
 
 /** Notified when a replay is made or steered. */
 export const replayChannel = 'millrace_replay'
@@ -60,6 +52,8 @@ type Task = {
   readonly ended: Promise<void>
 }
 
+type Tasks = Map<number, Task>
+
 type Term = {
   readonly deps: ReplayDeps
   readonly seat: Sql
@@ -69,11 +63,12 @@ type Term = {
 
 const work = async (term: Term): Promise<void> => {
   const { deps, seat, bell, stopping } = term
-  const tasks = new Map<number, Task>()
+  const tasks: Tasks = new Map()
+  const cuts: Cuts = new Map()
   try {
     while (!stopping.aborted) {
       await seat.query('select 1')
-      await look(term, tasks)
+      await look(term, tasks, cuts)
       await bell.wait(deps.limits.pollMs, stopping)
     }
   } finally {
@@ -82,7 +77,7 @@ const work = async (term: Term): Promise<void> => {
   }
 }
 
-const look = async ({ deps, bell }: Term, tasks: Map<number, Task>): Promise<void> => {
+const look = async ({ deps, bell }: Term, tasks: Tasks, cuts: Cuts): Promise<void> => {
   const replays = await loadOpen(deps.pool)
   if (replays.length === 0) return
   for (const replay of replays) {
@@ -93,7 +88,7 @@ const look = async ({ deps, bell }: Term, tasks: Map<number, Task>): Promise<voi
   }
   for (const { id, waiting, parked } of await loadStandings(deps.pool))
     tasks.get(id)?.outstanding.see(waiting + parked)
-  for (const replay of replays) if (!tasks.has(replay.id)) await settle(deps, replay)
+  for (const replay of replays) if (!tasks.has(replay.id)) await settle(deps, replay, cuts)
 }
 
 type Then = { readonly bell: Bell; readonly over: () => void }
@@ -150,18 +145,4 @@ const openOutstanding = (most: number): Task['outstanding'] => {
       since = 0
     },
   }
-}
-
-/** Nothing of it is appended any more: it ends when nothing of it is on its way. */
-const settle = async (deps: ReplayDeps, replay: Replay): Promise<void> => {
-  const { pool, source, clock, logger } = deps
-  const { id, state, spans } = replay
-  if (state === 'cancelled' && !replay.cut) {
-    const ends = (await source.bounds('outbound.replay')).map(({ end }) => end)
-    await cutReplay(pool, id, ends)
-  }
-  if (state !== 'draining' && state !== 'cancelled') return
-  if (!(await settleReplay(pool, id, clock()))) return
-  await forgetDuplicates(pool, { id, spans: spans ?? [] })
-  logger.info({ replayId: id, state }, 'replay.settled')
 }

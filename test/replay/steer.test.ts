@@ -104,7 +104,10 @@ describe('a replay', async () => {
       return hook.requests.length > 10 && (await found(id)).sent === 100
     }, 'some are delivered and the rest is on its way')
     expect(await steer(line, id, 'cancelled')).toBe(true)
-    await until(async () => (await found(id)).isSettled, 'nothing of it is on its way')
+    await until(async () => {
+      line.setNow(line.now() + 100)
+      return (await found(id)).isSettled
+    }, 'nothing of it is on its way')
     const { delivered, givenUp, sent, state } = await found(id)
     expect([state, sent, delivered + givenUp]).toEqual(['cancelled', 100, 100])
     expect(delivered).toBe(10)
@@ -151,7 +154,32 @@ describe('a replay', async () => {
     await until(async () => (await found(id)).total !== null, 'it is planned')
     live.replace({ destinations: [] })
     await until(async () => (await found(id)).state === 'cancelled', 'it is cancelled')
+    await until(async () => {
+      line.setNow(line.now() + 100)
+      return (await found(id)).isSettled
+    }, 'it is over')
+  })
+
+  test('cancelled, makes way for another one only when all who deliver have heard of its end', async () => {
+    const { live, line } = await setUp(5)
+    startReplays(line, live)
+    const id = await ask(line, { ratePerSecond: 0.01 })
+    await until(async () => (await found(id)).total !== null, 'it is planned')
+    await steer(line, id, 'cancelled')
+    const isCut = async () =>
+      (await pool.query('select from replay where id = $1 and cut', [id])).rowCount === 1
+    await until(isCut, 'it is cut')
+    // Its leader has seen the cut by then: of two looks at the clock one is after it.
+    await looks(line, 2)
+    for (const ms of [0, 1_000, 999]) {
+      line.setNow(line.now() + ms)
+      await looks(line, 5)
+      expect(await ask(line)).toBe('replay_open')
+      expect((await found(id)).isSettled).toBe(false)
+    }
+    line.setNow(line.now() + 1)
     await until(async () => (await found(id)).isSettled, 'it is over')
+    expect(typeof (await ask(line))).toBe('number')
   })
 
   test('what it cannot read pauses it, with the reason', async () => {
