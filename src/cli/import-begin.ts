@@ -44,7 +44,11 @@ export const begin = async (options: Options, input: Input): Promise<Begun> => {
   return { import: made, format, delimiter, content }
 }
 
-const formatOf = ({ format, mapping }: Options, { name }: Input): Begun['format'] => {
+/** What is no table and yet has a mapping, or the other way round, is refused. */
+export const formatOf = (
+  { format, mapping }: Pick<Options, 'format' | 'mapping'>,
+  { name }: Input,
+): Begun['format'] => {
   const named = /\.(csv|tsv)(\.gz)?$/i.exec(name)?.[1]?.toLowerCase() as 'csv' | 'tsv' | undefined
   const found = format ?? named ?? (mapping === null ? 'ndjson' : 'csv')
   if (found !== 'ndjson' && mapping === null)

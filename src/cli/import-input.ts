@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { decompressed } from '../import/content.ts'
 import { failing } from './client.ts'
 
 export type Input = {
@@ -66,10 +67,15 @@ const fileOf = (path: string, size: number): Input => {
     size,
     digest: async (told) => {
       const hash = createHash('sha256')
-      for await (const piece of open()) {
-        hash.update(piece as Buffer)
-        told((piece as Buffer).length)
+      const hashed = async function* () {
+        for await (const piece of open() as AsyncIterable<Buffer>) {
+          hash.update(piece)
+          told(piece.length)
+          yield piece
+        }
       }
+      // Of a file that was cut short nothing is imported: the whole one would be another import.
+      for await (const _ of decompressed(hashed()));
       return hash.digest('hex')
     },
     open,

@@ -66,7 +66,7 @@ export const importOne = async (options: Options, input: Input): Promise<Outcome
       options.terminal.err(`${input.name}: stopped; run the same command again to go on`)
       return 'stopped'
     }
-    tell(options, { end, wasFinished: made.state === 'finished', path })
+    tell(options, { name: input.name, end, wasFinished: made.state === 'finished', path })
     return end.rejected > 0 ? 'rejected' : 'taken'
   } finally {
     await content.close()
@@ -180,9 +180,14 @@ const catchUp = async (options: Options, { input, begun, rejects }: Going): Prom
   }
 }
 
-type End = { readonly end: Import; readonly wasFinished: boolean; readonly path: string }
+type End = {
+  readonly name: string
+  readonly end: Import
+  readonly wasFinished: boolean
+  readonly path: string
+}
 
-const tell = (options: Options, { end, wasFinished, path }: End): void => {
+const tell = (options: Options, { name, end, wasFinished, path }: End): void => {
   const { terminal, isDryRun, isJson } = options
   if (isJson) {
     const { recent: _, ...shown } = end
@@ -196,6 +201,6 @@ const tell = (options: Options, { end, wasFinished, path }: End): void => {
     ...(end.suppressed > 0 ? [`${end.suppressed} of users who asked to be forgotten`] : []),
   ]
   const before = wasFinished ? 'was imported before: ' : ''
-  terminal.out(`${end.name}: ${before}${amounts.join(', ')}`)
+  terminal.out(`${name}: ${before}${amounts.join(', ')}`)
   if (end.rejected > 0 && !isDryRun) terminal.err(`rejected lines, with their reasons: ${path}`)
 }

@@ -1,7 +1,10 @@
 // `millrace import FILE…`: brings past calls of files, folders and standard input into a running Millrace.
+
+import { ContentError } from '../import/content.ts'
 import { type Admin, type Ask, adminOptions, failing, readValue, withAdmin } from './client.ts'
 import { type Call, type Command, flag, text } from './command.ts'
-import { inputsOf } from './import-input.ts'
+import { formatOf } from './import-begin.ts'
+import { type Input, inputsOf } from './import-input.ts'
 import { importOne, type Options, type Outcome } from './import-one.ts'
 
 export const command: Command = {
@@ -35,9 +38,10 @@ export const command: Command = {
       return await withAdmin(call, async (ask, admin) => {
         const options = await optionsOf(call, { ask, admin, stopping: stop.signal })
         const inputs = await inputsOf(call.positionals, text(call, 'name'))
+        for (const input of inputs) formatOf(options, input)
         const outcomes: Outcome[] = []
         for (const input of inputs) {
-          outcomes.push(await importOne(options, input))
+          outcomes.push(await importOne(options, input).catch(told(input)))
           if (stop.signal.aborted) break
         }
         return codeOf(outcomes)
@@ -47,6 +51,15 @@ export const command: Command = {
     }
   },
 }
+
+/** What is wrong with a file is said of it by name. */
+const told =
+  ({ name }: Input) =>
+  (error: Error): never => {
+    if (error instanceof ContentError || 'syscall' in error)
+      throw failing([`${name}: ${error.message}`], 2)
+    throw error
+  }
 
 const signals = ['SIGINT', 'SIGTERM'] as const
 

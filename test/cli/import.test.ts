@@ -63,6 +63,36 @@ describe('millrace import', async () => {
     expect(await count()).toBe(before + 1)
   })
 
+  test('takes nothing of gzip that was cut short, so that the whole of it comes once', async () => {
+    const calls = Array.from({ length: 6_000 }, (_, n) => aTrack(n, { userId: `cut${n}` }))
+    const whole = gzipSync(ndjson(...calls))
+    const path = await file('cut.ndjson.gz', whole.subarray(0, whole.length - 100))
+    const before = await count()
+    expect(await run(['import', path, ...key])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(
+        'cut.ndjson.gz: the gzip data is broken: unexpected end',
+      ) as string,
+    })
+    expect(await count()).toBe(before)
+    await writeFile(path, whole)
+    expect(await run(['import', path, ...key])).toMatchObject({ code: 0 })
+    expect(await count()).toBe(before + 6_000)
+  })
+
+  test('reads nothing of a folder that holds a table without a mapping', async () => {
+    const mixed = join(folder, 'mixed')
+    await mkdir(mixed)
+    await writeFile(join(mixed, 'a.ndjson'), ndjson(aTrack(1, { userId: 'mixed' })))
+    await writeFile(join(mixed, 'b.csv'), 'id,name\n1,x\n')
+    const before = await count()
+    expect(await run(['import', mixed, ...key])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('b.csv is a table') as string,
+    })
+    expect(await count()).toBe(before)
+  })
+
   test('writes rejected lines to a file with number and reason, and exits with 3', async () => {
     const long = 'x'.repeat(2_200_000)
     const path = await file(
