@@ -1,17 +1,30 @@
 // Whether a message is of somebody who is not to be heard: asked of what the service made when it is taken,
 // and of what was parked at each try. That a user was deleted is always told.
 import { isObject, type Json, type Outbound } from '../domain/message.ts'
-import { nobodySuppressed } from '../domain/suppression.ts'
+import { nobodySuppressed, type Suspect } from '../domain/suppression.ts'
 import type { Delivery, Stage } from './stage.ts'
 
-export const isMadeInVain = ({ deps }: Stage, made: Outbound): boolean => {
+export const isMadeInVain = ({ deps }: Stage, made: Outbound, key: string): boolean => {
   const { suppressions = nobodySuppressed } = deps
-  if (made.type === 'delete') return false
-  const { workspaceId, userId, timestamp } = made
-  return suppressions.isSuppressed({
-    ...{ workspaceId, userId, anonymousId: null },
-    sentAt: new Date(timestamp),
-  })
+  if (suppressions === nobodySuppressed || made.type === 'delete') return false
+  return suppressions.isSuppressed(
+    made.origin === 'replay' ? replayedSuspect(made, key) : suspect(made),
+  )
+}
+
+const suspect = ({ workspaceId, userId, timestamp }: Outbound): Suspect => ({
+  ...{ workspaceId, userId, anonymousId: null },
+  sentAt: new Date(timestamp),
+})
+
+/** A past call: who was deleted since then was so after it was received. Its key ends with its visitor. */
+const replayedSuspect = (made: Outbound, key: string): Suspect => {
+  const { workspaceId, userId, receivedAt, type } = made
+  const visitor = key.split(':').slice(3).join(':')
+  const anonymousId = visitor === '' || visitor === userId ? null : visitor
+  // No other type names somebody else.
+  const previousId = type === 'alias' ? textIn(readJson(made.body), 'Previous ID') : null
+  return { workspaceId, userId, anonymousId, previousId, sentAt: new Date(receivedAt) }
 }
 
 export const isForgotten = ({ deps }: Stage, delivery: Delivery, workspaceId: number): boolean => {
@@ -19,10 +32,7 @@ export const isForgotten = ({ deps }: Stage, delivery: Delivery, workspaceId: nu
   if (suppressions === nobodySuppressed || delivery.row === null || delivery.type === 'delete')
     return false
   const message = readJson(delivery.body)
-  const text = (field: string) => {
-    const value = isObject(message) ? message[field] : null
-    return typeof value === 'string' ? value : null
-  }
+  const text = (field: string) => textIn(message, field)
   return suppressions.isSuppressed({
     workspaceId,
     userId: text('userId') ?? text('User ID'),
@@ -32,9 +42,14 @@ export const isForgotten = ({ deps }: Stage, delivery: Delivery, workspaceId: nu
   })
 }
 
-const readJson = (body: Buffer): Json => {
+const textIn = (message: Json, field: string): string | null => {
+  const value = isObject(message) ? message[field] : null
+  return typeof value === 'string' ? value : null
+}
+
+const readJson = (body: Uint8Array): Json => {
   try {
-    return JSON.parse(body.toString('utf8')) as Json
+    return JSON.parse(Buffer.from(body).toString('utf8')) as Json
   } catch {
     return null
   }

@@ -165,7 +165,7 @@ const takeOutbound = async (
     const offset = Number(entry.offset)
     if (!partition.tracker.isSettled(offset)) {
       if (isRelayedTwice(partition, record, offset)) countSettled(partition, 'duplicate', 1)
-      else if (isMadeInVain(stage, record)) countSettled(partition, 'suppressed', 1)
+      else if (isMadeInVain(stage, record, entry.key)) countSettled(partition, 'suppressed', 1)
       else {
         const body = bufferOf(record.body)
         // A receiver that parses and serialises again must come to the bytes that were signed.

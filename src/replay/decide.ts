@@ -1,6 +1,5 @@
 // Decides what becomes of each call found: pure but for the duplicates, whose verdict is the log's.
 import type { Destination } from '../domain/configuration.ts'
-import type { Message } from '../domain/message.ts'
 import { rendererFor, type WithheldReason } from '../domain/replay.ts'
 import { isDropped, type Suppressions } from '../domain/suppression.ts'
 import type { Found } from './read.ts'
@@ -23,8 +22,7 @@ export const decide = (found: readonly Found[], deciding: Deciding): readonly De
   return found.map((one, at) => {
     const { message } = one
     if (deciding.duplicate[at] === true) return { ...one, body: null, why: 'duplicate' }
-    if (isDropped(deciding.suppressions, message))
-      return { ...one, body: null, why: 'suppressed' }
+    if (isDropped(deciding.suppressions, message)) return { ...one, body: null, why: 'suppressed' }
     const rendered = render(message)
     return 'withheld' in rendered
       ? { ...one, body: null, why: rendered.withheld }

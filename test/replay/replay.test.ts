@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { loadLedger, sumLedger } from '../../src/deliver/ledger.ts'
 import type { Message } from '../../src/domain/message.ts'
 import { aDestination, aLive, to } from '../support/configuration.ts'
+import { until } from '../support/until.ts'
 import { numberOf, numbersOf, useReplays } from './rig.ts'
 
 describe('a replay', async () => {
@@ -149,6 +150,83 @@ describe('a replay', async () => {
     await reached(line, id, 'finished')
     expect(await found(id)).toMatchObject({ selected: 8, sent: 6, suppressed: 2, delivered: 6 })
     expect(hook.requests.filter(({ json }) => json['userId'] === 'u3').length).toBe(1)
+  })
+
+  test('leaves out what a forgotten user sent with a clock that is ahead, and who is named as the previous id', async () => {
+    const { line, live, calls } = await setUp()
+    const asked = line.now() + 1_000
+    await line.append([
+      ...calls(1, { userId: 'gone', sentAt: line.now() + 86_400_000 }),
+      ...calls(1, { userId: 'gone', timestamp: 0, receivedAt: asked + 1 }),
+      ...calls(1, { userId: 'u1', type: 'alias', previousId: 'gone' }),
+      ...calls(1, { userId: 'u1' }),
+      ...calls(1, { userId: 'gone', timestamp: asked + 1, receivedAt: asked + 1 }),
+    ])
+    startReplays(line, live, {
+      suppressions: {
+        isSuppressed: ({ userId, previousId, sentAt }) =>
+          (userId === 'gone' || previousId === 'gone') && sentAt.getTime() < asked,
+      },
+    })
+    const id = await ask(line)
+    line.start()
+    await reached(line, id, 'finished')
+    expect(await found(id)).toMatchObject({ selected: 5, sent: 2, suppressed: 3 })
+  })
+
+  test('takes what is told of before somebody was deleted as told before it', async () => {
+    const { live, line } = await setUp()
+    const deletedAt = line.now() - 3_600_000
+    // Imported after the deletion, and of before it; the second is of after it.
+    await line.append([
+      line.aCall({ userId: 'ada', timestamp: deletedAt - 30 * 86_400_000 }),
+      line.aCall({ userId: 'ada', timestamp: deletedAt + 1 }),
+    ])
+    startReplays(line, live, {
+      suppressions: {
+        isSuppressed: ({ userId, sentAt }) => userId === 'ada' && sentAt.getTime() < deletedAt,
+      },
+    })
+    const id = await ask(line)
+    line.start()
+    await reached(line, id, 'finished')
+    expect(await found(id)).toMatchObject({ selected: 2, sent: 1, suppressed: 1, delivered: 1 })
+  })
+
+  test('withholds what stands in its topic of whom the installation forgets then, visitors too', async () => {
+    const { hook, live, line, calls } = await setUp()
+    const kept = [...calls(2, { userId: 'ada' }), ...calls(2, { userId: null, anonymousId: 'y:1' })]
+    const forgotten = [
+      ...calls(1, { userId: null, anonymousId: 'x:1' }),
+      ...calls(1, { userId: 'ada', anonymousId: 'x:1' }),
+      // A clock that is ahead does not carry it past the deletion.
+      ...calls(1, { userId: 'bob', timestamp: line.now() + 86_400_000 }),
+      ...calls(1, { type: 'alias', event: null, userId: 'ada', previousId: 'bob' }),
+    ]
+    await line.append([...kept, ...forgotten])
+    startReplays(line, live)
+    const id = await ask(line)
+    await until(async () => {
+      line.setNow(line.now() + 1_000)
+      return (await found(id)).state === 'draining'
+    }, 'all of it is in the topic')
+    expect((await found(id)).sent).toBe(8)
+    const deletedAt = line.now()
+    line.start({}, 5_000, {
+      suppressions: {
+        isSuppressed: ({ userId, anonymousId, previousId, sentAt }) =>
+          sentAt.getTime() < deletedAt &&
+          (userId === 'bob' || anonymousId === 'x:1' || previousId === 'bob'),
+      },
+    })
+    await reached(line, id, 'finished')
+    await drained(line)
+    const numbers = kept.map(numberOf)
+    expect(hook.requests.filter(({ json }) => json['type'] === 'alias')).toEqual([])
+    expect(numbersOf(hook.requests).toSorted((a, b) => a - b)).toEqual(
+      [...numbers, ...numbers].toSorted((a, b) => a - b),
+    )
+    expect(sumLedger(await loadLedger(pool)).suppressed).toBe(4n)
   })
 
   test('what a client sent twice is replayed once, and a second replay sends it again', async () => {
