@@ -51,6 +51,7 @@ const storeNames = [
   'attempts',
   'outbox',
   'debugger',
+  'replays',
 ] as const
 
 export const deletionView = (row: DeletionRow) => {

@@ -4,12 +4,20 @@ import type { EraseDeps } from './deps.ts'
 import { type Forgotten, forget } from './forgotten.ts'
 import { countListed, eraseBodies, eraseDead, listParked, takeListed } from './parked-store.ts'
 import type { OpenRequest } from './request-store.ts'
-import { eraseAttempts, eraseDebugger, eraseOutbox } from './trace-store.ts'
+import { eraseAttempts, eraseDebugger, eraseOutbox, eraseReplays } from './trace-store.ts'
 
 /** What was erased where. */
 export type Swept = { readonly [store in (typeof stores)[number]]: number }
 
-export const stores = ['parked', 'bodies', 'deadLetters', 'attempts', 'outbox', 'debugger'] as const
+export const stores = [
+  'parked',
+  'bodies',
+  'deadLetters',
+  'attempts',
+  'outbox',
+  'debugger',
+  'replays',
+] as const
 
 type Ids = { readonly kind: number; readonly value: string; readonly workspaceId: number }
 
@@ -20,7 +28,10 @@ export const sweep = async (
 ): Promise<Swept | null> => {
   const { pool, live } = deps
   const ids = await loadIds(pool, requests)
-  const total = { parked: 0, bodies: 0, deadLetters: 0, attempts: 0, outbox: 0, debugger: 0 }
+  const total = {
+    ...{ parked: 0, bodies: 0, deadLetters: 0, attempts: 0 },
+    ...{ outbox: 0, debugger: 0, replays: 0 },
+  }
   const all: Forgotten[] = []
   for (const [workspaceId, known] of Map.groupBy(ids, (id) => id.workspaceId)) {
     const { sources, destinations } = live.now()
@@ -45,6 +56,7 @@ export const sweep = async (
     total.deadLetters += await eraseDead(pool, forgotten)
     total.attempts += await eraseAttempts(pool, forgotten)
     total.debugger += await eraseDebugger(pool, forgotten)
+    total.replays += await eraseReplays(pool, forgotten)
   }
   return total
 }

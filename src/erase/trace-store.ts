@@ -24,17 +24,34 @@ export const eraseOutbox = (pool: Pool, { workspaceId, userIds }: Forgotten): Pr
     values: [workspaceId, [...userIds]],
   })
 
-/** Those of the user's chains, and those whose receiver answered with an id. */
+/** Those of the user's chains, and those whose receiver answered with an id; another workspace's ids may be the same. */
 export const eraseAttempts = (pool: Pool, forgotten: Forgotten): Promise<number> =>
   deleteAll(pool, {
     text: `delete from attempt where (tableoid, ctid) in (
              select a.tableoid, a.ctid from attempt a
               where a.chain = any($1::bigint[])
                  or (a.response_head is not null and exists (
-                   select from unnest($2::text[]) as i(id) where position(i.id in a.response_head) > 0))
-              limit $3)`,
-    values: [[...forgotten.chains], idsOf(forgotten)],
+                   select from unnest($2::text[]) as i(id) where position(i.id in a.response_head) > 0)
+                   and not exists (
+                     select from destination d where d.id = a.destination_id and d.workspace_id <> $3))
+              limit $4)`,
+    values: [[...forgotten.chains], idsOf(forgotten), forgotten.workspaceId],
   })
+
+/** Whom replays were asked for: one that is left without any id selects nobody. */
+export const eraseReplays = async (
+  pool: Pool,
+  { workspaceId, userIds, anonymousIds }: Forgotten,
+): Promise<number> => {
+  const { rowCount } = await pool.query(
+    `update replay set
+       user_ids = array(select id from unnest(user_ids) as u(id) where id <> all($2::text[])),
+       anonymous_ids = array(select id from unnest(anonymous_ids) as a(id) where id <> all($3::text[]))
+      where workspace_id = $1 and (user_ids && $2::text[] or anonymous_ids && $3::text[])`,
+    [workspaceId, [...userIds], [...anonymousIds]],
+  )
+  return rowCount ?? 0
+}
 
 export const eraseDebugger = (pool: Pool, forgotten: Forgotten): Promise<number> =>
   deleteAll(pool, {

@@ -197,3 +197,58 @@ test('what is parked, dead or told of the user goes, and of others stays', async
   const { rows } = await pool.query('select stores from deletion_request')
   expect(rows).toMatchObject([{ stores: { parked: 1, bodies: 1, deadLetters: 1, attempts: 1 } }])
 })
+
+test('whom a replay was asked for is forgotten with the user, and selects nobody else instead', async () => {
+  const rig = await erasing()
+  await pool.query('truncate replay cascade')
+  await rig.send(
+    { type: 'identify', userId: 'secret-u1', anonymousId: 'secret-a1' },
+    { userId: 'u2' },
+  )
+  await rig.caughtUp()
+  const replay = (slot: number, workspaceId: number, ids: readonly (readonly string[] | null)[]) =>
+    pool.query(
+      `insert into replay (workspace_id, destination_id, actor, state, by, since, until, source_ids, user_ids,
+         anonymous_ids, rate_per_second, slot, created_at) values ($1, $2::int, 'a', 'paused', 'receivedAt', $3, $3, '{1}', $4, $5, 1, $2::int, $3)`,
+      [workspaceId, slot, rig.clock(), ...ids],
+    )
+  await replay(1, 1, [['secret-u1'], null])
+  await replay(2, 1, [['u2', 'secret-u1'], ['secret-a1']])
+  await replay(3, 1, [['u2'], null])
+  await replay(4, 2, [['secret-u1'], null])
+  const id = await rig.ask({ ids: [user('secret-u1')] })
+  rig.erase()
+  await finish(rig, id)
+  const { rows } = await pool.query(
+    'select user_ids as users, anonymous_ids as visitors from replay order by id',
+  )
+  expect(rows).toEqual([
+    { users: [], visitors: [] },
+    { users: ['u2'], visitors: [] },
+    { users: ['u2'], visitors: null },
+    { users: ['secret-u1'], visitors: null },
+  ])
+  await pool.query('truncate replay cascade')
+})
+
+test('attempts of other workspaces stay, whatever their receivers answered', async () => {
+  const rig = await erasing()
+  await pool.query(`create table if not exists attempt_test partition of attempt default`)
+  await pool.query(
+    `insert into workspace (id, name, regional_access) overriding system value values (77, 'other', false)`,
+  )
+  await pool.query(
+    `insert into destination (id, workspace_id, name, type) overriding system value values (77, 77, 'other', 'webhook')`,
+  )
+  for (const destinationId of [1, 77])
+    await pool.query(
+      `insert into attempt (started_at, topic, partition, log_offset, destination_id, message_id, attempt,
+         url, duration_ms, outcome, response_head) values ($1, 'calls', 0, 1, $2, 'm', 1, 'u', 1, 'final', 'no user 1')`,
+      [rig.clock(), destinationId],
+    )
+  const id = await rig.ask({ ids: [user('1')] })
+  rig.erase()
+  await finish(rig, id)
+  const { rows } = await pool.query('select destination_id as id from attempt')
+  expect(rows).toEqual([{ id: 77 }])
+})
