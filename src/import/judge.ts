@@ -11,7 +11,7 @@ import { messageIdOf } from './identity.ts'
 import { importLimits } from './limits.ts'
 import { type LineCall, type LineRecord, type LineRejection, reasonOf } from './record.ts'
 
-export type Prepared = { readonly entry: Entry; readonly digest: string }
+export type Prepared = { readonly entry: Entry; readonly digest: Uint8Array }
 
 export type JudgedChunk = {
   readonly entries: readonly Prepared[]
@@ -52,26 +52,32 @@ export const judgeRecords = async (
 
 type Step = 'rejected' | 'filtered' | 'appended'
 type Kind = (typeof callTypes)[number] | 'unknown'
+type Counted = {
+  readonly step: Step
+  readonly type: Kind
+  readonly reason: string | null
+  amount: number
+}
 
 const openChunk = (judging: Judging) => {
   const { source, codec, metersFiltered } = judging
   const entries: Prepared[] = []
   const rejected: LineRejection[] = []
   const amounts = { accepted: 0, filtered: 0, suppressed: 0 }
-  const counts = new Map<
-    string,
-    { step: Step; type: Kind; reason: string | null; amount: number }
-  >()
+  const counts: Counted[] = []
+  let last: Counted | undefined
   const count = (step: Step, type: Kind, reason: string | null) => {
-    const name = `${step} ${type} ${reason}`
-    const held = counts.get(name)
-    if (held) held.amount += 1
-    else counts.set(name, { step, type, reason, amount: 1 })
+    const isIt = (held: Counted | undefined) =>
+      held?.step === step && held.type === type && held.reason === reason
+    // Neighbours are mostly alike.
+    const held = isIt(last) ? last : counts.find(isIt)
+    last = held ?? { step, type, reason, amount: 0 }
+    if (held === undefined) counts.push(last)
+    last.amount += 1
   }
   const keep = (message: Message) => {
     const value = codec.encode(message)
-    const digest = Buffer.from(message.digest).toString('latin1')
-    entries.push({ entry: { key: logKey(message), value }, digest })
+    entries.push({ entry: { key: logKey(message), value }, digest: message.digest })
   }
   return {
     add: (record: LineRecord) => {
@@ -95,7 +101,7 @@ const openChunk = (judging: Judging) => {
       rejected,
       ...amounts,
       count: (pipeline) => {
-        for (const { amount, ...fate } of counts.values()) {
+        for (const { amount, ...fate } of counts) {
           const counted = { sourceId: source.id, destinationId: null, type: fate.type }
           pipeline.count({ ...counted, step: 'received', reason: null }, amount)
           pipeline.count({ ...counted, step: fate.step, reason: fate.reason }, amount)
@@ -145,9 +151,12 @@ const rejection = ({ line, index }: LineCall, code: LineRejection['code']): Line
 
 /** What happened before a user asked to be forgotten does not bring the user back. */
 const isSuppressed = (
-  { workspaceId, userId, anonymousId, timestamp }: Message,
+  { workspaceId, userId, anonymousId, previousId, timestamp }: Message,
   { suppressions }: Judging,
-) => suppressions.isSuppressed({ workspaceId, userId, anonymousId, sentAt: new Date(timestamp) })
+) => {
+  const sentAt = new Date(timestamp)
+  return suppressions.isSuppressed({ workspaceId, userId, anonymousId, previousId, sentAt })
+}
 
 const kindOf = (call: Json): Kind => {
   const said = isObject(call) ? call['type'] : null

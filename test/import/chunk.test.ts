@@ -144,6 +144,18 @@ describe('a chunk', async () => {
     expect((await rig.appended()).map(({ userId }) => userId).toSorted()).toEqual(['u1', 'u2'])
   })
 
+  test('does not bring a forgotten user back as the previous id of another', async () => {
+    const rig = importRig(pool, {
+      suppressions: { isSuppressed: ({ previousId }) => previousId === 'gone' },
+    })
+    const alias = { type: 'alias', previousId: 'gone', timestamp: '2020-02-03T04:05:06.000Z' }
+    const taken = await rig.imports.take(
+      await rig.make(),
+      whole(ndjson({ ...alias, userId: 'u1' }, { ...alias, userId: 'u1', previousId: 'u0' })),
+    )
+    expect(taken).toMatchObject({ taken: { accepted: 1, suppressed: 1 } })
+  })
+
   test('of a dry run is judged and not appended', async () => {
     const rig = importRig(pool)
     const taken = await rig.imports.take(
