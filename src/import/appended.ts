@@ -17,7 +17,7 @@ export type Seeking = {
 export const notAppended = async (seeking: Seeking): Promise<readonly Prepared[]> => {
   const { history, codec, ends, entries } = seeking
   const bounds = await history.bounds('calls.import')
-  const missing = new Set(entries.map(({ digest }) => digest))
+  const missing = new Set(entries.map(({ digest }) => nameOf(digest)))
   const partitions = new Set(
     // Where partitions were added since, keys have moved: then it may be in any of them.
     ends.length === bounds.length
@@ -30,7 +30,9 @@ export const notAppended = async (seeking: Seeking): Promise<readonly Prepared[]
     if (from >= until) continue
     for await (const batch of history.read({ topic: 'calls.import', partition, from, until }))
       for (const message of await codec.decode(batch.entries.map(({ value }) => value)))
-        missing.delete(Buffer.from(message.digest).toString('latin1'))
+        missing.delete(nameOf(message.digest))
   }
-  return entries.filter(({ digest }) => missing.has(digest))
+  return entries.filter(({ digest }) => missing.has(nameOf(digest)))
 }
+
+const nameOf = (digest: Uint8Array): string => Buffer.from(digest).toString('latin1')
