@@ -15,6 +15,7 @@ import {
   type OpenRequest,
 } from './request-store.ts'
 import { acknowledgedVersion } from './suppression-store.ts'
+import { sweepSuppressed } from './sweep.ts'
 
 /** One step further, if it can go on: whether it did. */
 export const takeStep = (deps: EraseDeps, id: number): Promise<boolean> =>
@@ -36,6 +37,7 @@ const order = async (tx: Connection, deps: EraseDeps, request: OpenRequest): Pro
   }
   if (!(await isInForce(tx, deps, request.suppressionVersion))) return false
   if (!erases(kind)) {
+    if (kind === 'suppress_only') await sweepSuppressed(deps, request)
     await endRequest(tx, { id, at, reason: null })
     return true
   }

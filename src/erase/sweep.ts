@@ -26,26 +26,12 @@ export const sweep = async (
   deps: EraseDeps,
   requests: readonly OpenRequest[],
 ): Promise<Swept | null> => {
-  const { pool, live } = deps
-  const ids = await loadIds(pool, requests)
+  const { pool } = deps
   const total = {
     ...{ parked: 0, bodies: 0, deadLetters: 0, attempts: 0 },
     ...{ outbox: 0, debugger: 0, replays: 0 },
   }
-  const all: Forgotten[] = []
-  for (const [workspaceId, known] of Map.groupBy(ids, (id) => id.workspaceId)) {
-    const { sources, destinations } = live.now()
-    const inWorkspace = (each: { readonly workspaceId: number }) => each.workspaceId === workspaceId
-    all.push(
-      forget({
-        workspaceId,
-        userIds: valuesOf(known, 0),
-        anonymousIds: valuesOf(known, 1),
-        sourceIds: [...sources.values()].filter(inWorkspace).map(({ id }) => id),
-        destinationIds: [...destinations.values()].filter(inWorkspace).map(({ id }) => id),
-      }),
-    )
-  }
+  const all = await loadForgotten(deps, requests)
   for (const forgotten of all) {
     total.outbox += await eraseOutbox(pool, forgotten)
     total.parked += await listParked(pool, forgotten)
@@ -59,6 +45,34 @@ export const sweep = async (
     total.replays += await eraseReplays(pool, forgotten)
   }
   return total
+}
+
+/**
+ * What is parked of users who are suppressed and not erased: a body does not say which visitor it is of, so that
+ * no try could tell. Its owners give it up in their own time.
+ */
+export const sweepSuppressed = async (deps: EraseDeps, request: OpenRequest): Promise<void> => {
+  for (const forgotten of await loadForgotten(deps, [request]))
+    await listParked(deps.pool, forgotten)
+}
+
+/** By workspace. */
+const loadForgotten = async (
+  { pool, live }: EraseDeps,
+  requests: readonly OpenRequest[],
+): Promise<readonly Forgotten[]> => {
+  const ids = await loadIds(pool, requests)
+  const { sources, destinations } = live.now()
+  return [...Map.groupBy(ids, (id) => id.workspaceId)].map(([workspaceId, known]) => {
+    const inWorkspace = (each: { readonly workspaceId: number }) => each.workspaceId === workspaceId
+    return forget({
+      workspaceId,
+      userIds: valuesOf(known, 0),
+      anonymousIds: valuesOf(known, 1),
+      sourceIds: [...sources.values()].filter(inWorkspace).map(({ id }) => id),
+      destinationIds: [...destinations.values()].filter(inWorkspace).map(({ id }) => id),
+    })
+  })
 }
 
 const areGivenUp = async ({ pool, clock, limits }: EraseDeps): Promise<boolean> => {

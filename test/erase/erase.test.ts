@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto'
 import { afterEach, expect, test } from 'vitest'
+import { logKey } from '../../src/domain/message.ts'
 import { findTraces } from '../../src/erase/traces.ts'
 import { audience, performed } from '../project/rig.ts'
 import { cloneDatabase } from '../support/database.ts'
@@ -196,6 +198,37 @@ test('what is parked, dead or told of the user goes, and of others stays', async
   ])
   const { rows } = await pool.query('select stores from deletion_request')
   expect(rows).toMatchObject([{ stores: { parked: 1, bodies: 1, deadLetters: 1, attempts: 1 } }])
+})
+
+test('what is parked of a suppressed visitor is given up, though its body names nobody', async () => {
+  const rig = await erasing()
+  await pool.query(`create table if not exists parked_body_test partition of parked_body default`)
+  const at = rig.clock()
+  const chainOf = (anonymousId: string) => {
+    const key = logKey({ workspaceId: 1, sourceId: 1, userId: null, anonymousId })
+    return createHash('sha1').update(key).digest().readBigInt64BE(0)
+  }
+  for (const [n, anonymousId] of [
+    [11, 'a1'],
+    [12, 'a2'],
+  ] as const) {
+    await pool.query('insert into parked_body (body_id, created_at, bytes) values ($1, $2, $3)', [
+      ...[n, at, Buffer.from('{"type":"track"}')],
+    ])
+    await pool.query(
+      `insert into parked (topic, partition, log_offset, destination_id, chain, message_id, type, reason,
+         body_id, body_at, body_bytes, parked_at)
+       values ('calls', 0, $1, 1, $3, $4, 'track', 'temporary', $1, $2, 9, $2)`,
+      [n, at, chainOf(anonymousId), anonymousId],
+    )
+  }
+  const id = await rig.ask({ kind: 'suppress_only', ids: [{ kind: 'anonymous', value: 'a1' }] })
+  rig.erase()
+  await rig.reaches(id, 'done')
+  const { rows } = await pool.query(
+    'select p.message_id as id from parked_erasure e join parked p on p.id = e.parked_id',
+  )
+  expect(rows).toEqual([{ id: 'a1' }])
 })
 
 test('whom a replay was asked for is forgotten with the user, and selects nobody else instead', async () => {
