@@ -19,12 +19,16 @@ export type CommandRun = {
 export const runCommand = (
   args: readonly string[],
   env: Readonly<Record<string, string>>,
+  /** What standard input has; nothing when absent. */
+  input: Uint8Array | null = null,
 ): CommandRun => {
   const { PATH = '', HOME = '/' } = process.env
   const child = spawn(process.execPath, [entry, ...args], {
     env: { PATH, HOME, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   })
+  // A command that does not read it closes the pipe.
+  child.stdin.on('error', () => undefined).end(input ?? undefined)
   let out = ''
   let err = ''
   let over = false
