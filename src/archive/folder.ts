@@ -1,6 +1,7 @@
 // Segments in a folder. A file appears whole, under its name, after its bytes and its name are on the disk.
 import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join, relative, resolve, sep } from 'node:path'
+import { Fault } from '../fault.ts'
 import type { Store, Stored } from './store.ts'
 
 /** What is being written; a writer that was killed leaves it. */
@@ -24,7 +25,14 @@ export const openFolder = (path: string): Store => {
       await rename(target + partial, target)
       await syncFolder(folder)
     },
-    get: (name) => orNull(readFile(at(name))),
+    get: async (name) => {
+      try {
+        return await orNull(readFile(at(name)))
+      } catch (cause) {
+        const why = (cause as Error).message
+        throw new Fault('archive_unavailable', why, { cause, retriable: true })
+      }
+    },
     list: (folder) => walk(root, at(folder)),
     remove: async (name) => {
       await rm(at(name), { force: true })

@@ -9,6 +9,7 @@ import { lockUsersAfter, prepareSession, saveFlips, saveUsers } from '../audienc
 import { visitUsers } from '../audience/ties.ts'
 import type { Live } from '../domain/configuration.ts'
 import { deleteHoursBefore } from '../duplicate/store.ts'
+import { Fault } from '../fault.ts'
 import { type Connection, isReplayable, type Sql } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
 import {
@@ -45,12 +46,24 @@ export const runBuilds = async (deps: BuildDeps): Promise<void> => {
     try {
       await pool.connect((seat) => buildWhileHeld(deps, seat))
     } catch (error) {
-      if (!isOutage(error) && !isReplayable(error)) throw error
-      logger.warn({ err: error }, 'build.interrupted')
+      const isArchive = isOfArchive(error)
+      if (!isArchive && !isOutage(error) && !isReplayable(error)) throw error
+      if (isArchive) logger.error({ err: error }, 'build.waits_for_archive')
+      else logger.warn({ err: error }, 'build.interrupted')
+      // Somebody has to bring it back.
+      if (isArchive) await pause(limits.buildPollMs * archivePolls, stopping)
     }
     await pause(limits.buildPollMs, stopping)
   }
 }
+
+/** With the pause of every round: ten seconds. */
+const archivePolls = 40
+
+/** The past cannot be read: that holds up what is built from it, and nothing else of the process. */
+const isOfArchive = (error: unknown): boolean =>
+  error instanceof Fault &&
+  (error.code === 'archive_damaged' || error.code === 'archive_unavailable')
 
 /** The session's end gives the lock back: a killed process leaves its build to the next. */
 const buildWhileHeld = async (deps: BuildDeps, seat: Connection): Promise<void> => {

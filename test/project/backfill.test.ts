@@ -1,9 +1,10 @@
 import { afterEach, expect, test } from 'vitest'
 import type { Audience } from '../../src/domain/configuration.ts'
+import { Fault } from '../../src/fault.ts'
 import type { Running } from '../../src/running.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { mortal } from '../sync/mortal.ts'
-import { aRig, audience, day, performed, type Rig, type Sent } from './rig.ts'
+import { aRig, audience, day, performed, type Rig, type Sent, until } from './rig.ts'
 
 const { pool } = await cloneDatabase()
 const running: Running[] = []
@@ -90,6 +91,33 @@ test('audiences created in the middle of traffic equal those that were there fro
   }
   rig.live.replace({ audiences })
   expect(await allMembers(rig, audiences)).toEqual(members)
+})
+
+test('an archive that cannot be read holds up the build until it can, and nothing else', async () => {
+  const rig = await aRig(pool)
+  await rig.send({ userId: 'u1' }, { userId: 'u2' })
+  const source = rig.log.source()
+  let isDamaged = true
+  let tries = 0
+  const stage = rig.start({
+    limits: { buildPollMs: 1 },
+    history: {
+      ...source,
+      read: (range) => {
+        tries += 1
+        if (isDamaged) throw new Fault('archive_damaged', 'broken by the test')
+        return source.read(range)
+      },
+    },
+  })
+  running.push(stage)
+  await rig.caughtUp()
+  rig.live.replace({ audiences: [audience(1, performed('gte', 1))] })
+  await until('it was tried twice', async () => tries >= 2)
+  await rig.send({ userId: 'u3' })
+  await rig.caughtUp()
+  isDamaged = false
+  expect(await allMembers(rig, [audience(1, performed('gte', 1))])).toEqual([['u1', 'u2', 'u3']])
 })
 
 test('a build killed at any await is finished by another process, and counts everything once', async () => {
