@@ -7,6 +7,7 @@ import type { Lane, Stage } from './stage.ts'
 
 export const sweep = async (stage: Stage, lane: Lane): Promise<void> => {
   const { deps } = stage
+  const before = await loadPaths(deps.pool, lane)
   const found = new Set<string>()
   for await (const { path } of deps.store.list(folderOf(lane), lane.over)) found.add(path)
   // In this order: what was being written when it was found is in one of the two.
@@ -20,7 +21,8 @@ export const sweep = async (stage: Stage, lane: Lane): Promise<void> => {
     await deps.store.remove(path, lane.over)
     deps.logger.info({ path }, 'segment.swept')
   }
-  const missing = [...named].filter((path) => !found.has(path))
+  // What came or went while it was looked for is not missing.
+  const missing = [...before].filter((path) => named.has(path) && !found.has(path))
   if (missing.length > 0)
     throw new Fault(
       'archive_damaged',

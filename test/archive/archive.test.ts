@@ -2,9 +2,10 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
+import { openStore } from '../../src/archive/store.ts'
 import { gainPosition, movePositions } from '../../src/postgres/position.ts'
 import { cloneDatabase } from '../support/database.ts'
-import { aCall, aRig, day, type Rig, start, until } from './rig.ts'
+import { aCall, aFolder, aRig, day, type Rig, start, until } from './rig.ts'
 import { expectSame, expectWhole, isArchived, segmentsOf } from './whole.ts'
 
 const { pool } = await cloneDatabase()
@@ -197,4 +198,41 @@ test('segments past their days go from the front, files that others put there st
     return JSON.stringify(files) === JSON.stringify(await rig.named())
   })
   expect(await rig.files()).toContain('calls/0000/README')
+})
+
+test('a segment that is written while files are looked for is not taken for missing', async () => {
+  const folder = openStore({ place: { type: 'folder', path: await aFolder() }, credentials: null })
+  let whileListing = async (): Promise<void> => undefined
+  const own = await aRig(pool, {
+    ...folder,
+    list: async function* (name) {
+      const all = []
+      for await (const each of folder.list(name)) all.push(each)
+      await whileListing()
+      yield* all
+    },
+  })
+  rig = own
+  let sent = false
+  whileListing = async () => {
+    if (!sent) await own.send(...calls(200))
+    sent = true
+    await until('a segment is written', async () => (await segmentsOf(own)).length > 3)
+  }
+  let kept = 0
+  const newest = async () => {
+    kept += 1
+    return 0n
+  }
+  own.start({
+    limits: { ...tiny, segmentBytesMax: 3_000 },
+    erasures: { newest, load: async () => ({ upTo: 0n, isErased: () => false }) },
+  })
+  const troubles = async () =>
+    (await pool.query('select trouble from archive_partition where trouble is not null')).rows
+  await until(
+    'all partitions were looked after',
+    async () => kept >= 4 || (await troubles()).length > 0,
+  )
+  expect(await troubles()).toEqual([])
 })
