@@ -5,6 +5,7 @@ import type { Problem } from '../control/problem.ts'
 import { readState, type State } from '../control/state.ts'
 import type { Destination } from '../domain/configuration.ts'
 import { nobodySuppressed } from '../domain/suppression.ts'
+import { Fault } from '../fault.ts'
 import { type Answer, created, failure, notFound, ok, refusal } from './answer.ts'
 import { type AdminDeps, adminLimits } from './deps.ts'
 import { readSpan } from './instant.ts'
@@ -144,6 +145,13 @@ const unknown = (what: 'destination' | 'source', id: number, at: string): Proble
   message: `there is no ${what} ${id} in this workspace`,
 })
 
+/** What is wrong with the archive is for who asks to know: nothing is wrong with the service. */
+const unreadable = (error: unknown): { readonly refused: Answer } => {
+  if (!(error instanceof Fault) || !/^archive_/.test(error.code)) throw error
+  const help = '"millrace archive check" names all that is wrong'
+  return { refused: failure('not_ready', `${error.code}: ${error.message}; ${help}`) }
+}
+
 const count = async (deps: AdminDeps, wish: Asked, cursor?: string): Promise<Answer> => {
   const { countReplay, source, codecs, suppressions = nobodySuppressed } = deps
   if (!countReplay || !source || !codecs)
@@ -168,7 +176,8 @@ const count = async (deps: AdminDeps, wish: Asked, cursor?: string): Promise<Ans
       before,
       msMax: replayCountMsMax,
     },
-  )
+  ).catch(unreadable)
+  if ('refused' in counted) return counted.refused
   return ok(countView(counted))
 }
 
