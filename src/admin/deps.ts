@@ -56,7 +56,11 @@ export type AdminDeps = {
   readonly keyring: Keyring
   requestSync(
     sql: Sql,
-    request: { readonly audienceIds: readonly number[]; readonly at: Date },
+    request: {
+      readonly audienceIds: readonly number[]
+      readonly at: Date
+      readonly allMembers?: boolean
+    },
   ): Promise<number>
   findSyncRun(sql: Sql, id: number): Promise<SyncRun | null>
   /** The attempt log is the deliver stage's. */

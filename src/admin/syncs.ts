@@ -41,6 +41,13 @@ const waitQuery = Type.Object(
   { additionalProperties: false },
 )
 
+const allMembers = Type.Optional(
+  Type.Boolean({
+    description:
+      'Every member is sent to every destination again, before what changed: for one that lost what it was told.',
+  }),
+)
+
 const answers = {
   200: { description: 'Every message of the run is appended.', schema: SyncView },
   202: { description: 'The run goes on.', schema: SyncView },
@@ -57,7 +64,7 @@ export const syncRoutes = (deps: AdminDeps): readonly Route[] => [
     access: 'admin',
     query: waitQuery,
     body: Type.Object(
-      { audienceIds: Type.Optional(Type.Array(Type.Integer({ minimum: 1 }))) },
+      { audienceIds: Type.Optional(Type.Array(Type.Integer({ minimum: 1 }))), allMembers },
       { additionalProperties: false },
     ),
     bodyOptional: true,
@@ -77,7 +84,8 @@ export const syncRoutes = (deps: AdminDeps): readonly Route[] => [
                 : 'there is no audience to sync',
           },
         ])
-      return runSync(deps, audienceIds, { actor, signal, waits: query.wait ?? true })
+      const asking = { actor, signal, waits: query.wait ?? true }
+      return runSync(deps, { audienceIds, allMembers: body.allMembers ?? false }, asking)
     },
   }),
   route({
@@ -106,19 +114,25 @@ const syncOneRoute = (deps: AdminDeps, { kind, path, noun }: One): Route =>
     access: 'admin',
     params: idParams,
     query: waitQuery,
+    body: Type.Object({ allMembers }, { additionalProperties: false }),
+    bodyOptional: true,
     answers,
-    handle: async ({ params, query, actor, signal }) => {
+    handle: async ({ params, query, body, actor, signal }) => {
       const { audiences } = await readState(deps.pool)
       if (!ofKind(audiences, kind, params.id)) return notFound(`${noun} ${params.id}`)
-      return runSync(deps, [params.id], { actor, signal, waits: query.wait ?? true })
+      const asking = { actor, signal, waits: query.wait ?? true }
+      const wish = { audienceIds: [params.id], allMembers: body.allMembers ?? false }
+      return runSync(deps, wish, asking)
     },
   })
+
+type Wish = { readonly audienceIds: readonly number[]; readonly allMembers: boolean }
 
 type Asking = { readonly actor: Actor; readonly signal: AbortSignal; readonly waits: boolean }
 
 const runSync = async (
   deps: AdminDeps,
-  audienceIds: readonly number[],
+  { audienceIds, allMembers }: Wish,
   { actor, signal, waits }: Asking,
 ): Promise<Answer> => {
   const id = await deps.pool.transaction(async (tx) => {
@@ -129,10 +143,13 @@ const runSync = async (
         kind: 'sync',
         entityId: null,
         name: 'sync',
-        changes: { audienceIds: { to: audienceIds } },
+        changes: {
+          audienceIds: { to: audienceIds },
+          ...(allMembers ? { allMembers: { to: true } } : {}),
+        },
       },
     ])
-    return deps.requestSync(tx, { audienceIds, at: deps.clock() })
+    return deps.requestSync(tx, { audienceIds, allMembers, at: deps.clock() })
   })
   const { syncPollMs, syncWaitMsMax } = { ...adminLimits, ...deps.limits }
   const endsAt = performance.now() + syncWaitMsMax

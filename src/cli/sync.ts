@@ -10,8 +10,13 @@ const pollMs = 250
 export const command: Command = {
   name: 'sync',
   summary: 'sync one audience or computed trait, or all of them, now',
-  usage: ['NAME [--workspace NAME]', '--all [--workspace NAME]'],
-  options: { ...adminOptions, workspace: { type: 'string' }, all: { type: 'boolean' } },
+  usage: ['NAME [--all-members] [--workspace NAME]', '--all [--all-members] [--workspace NAME]'],
+  options: {
+    ...adminOptions,
+    workspace: { type: 'string' },
+    all: { type: 'boolean' },
+    'all-members': { type: 'boolean' },
+  },
   positionals: { min: 0, max: 1 },
   run: (call) =>
     withAdmin(call, async (ask) => {
@@ -19,7 +24,7 @@ export const command: Command = {
       const requested = await ask<Sync>({
         method: 'POST',
         path: '/admin/v1/sync?wait=false',
-        body: { audienceIds },
+        body: { audienceIds, ...(flag(call, 'all-members') ? { allMembers: true } : {}) },
       })
       const sync = await ended(ask, requested)
       print(call, sync, [

@@ -17,13 +17,14 @@ export const catchUp = async (term: Term, relay: Relay, run: Run): Promise<void>
     if (audience === undefined || !audience.destinationIds.includes(joined.destinationId)) continue
     await tellLeavers(term, relay, { run, audience, destinationId: joined.destinationId })
     for (let after: number | null = joined.after; after !== null; ) {
+      const from: number = after
       after = await tellPage(term, {
         runId: run.id,
         audience,
         destinationIds: [joined.destinationId],
-        after,
+        after: from,
         member: true,
-        told: (tx, _, last) => moveJoined(tx, joined, last),
+        told: (tx, _, last) => moveJoined(tx, { ...joined, after: from }, last),
       })
       await relay.drain()
     }

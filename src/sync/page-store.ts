@@ -81,15 +81,16 @@ export const readJoined = async (
   return rows
 }
 
-/** `null` once it was told of all. */
+/** `null` once it was told of all. What was set back meanwhile stays: the next run tells it of all again. */
 export const moveJoined = async (
   tx: Sql,
-  { audienceId, destinationId }: Joined,
+  { audienceId, destinationId, after: from }: Joined,
   after: number | null,
 ): Promise<void> => {
   await tx.query(
-    'update sync_destination set after = $3 where audience_id = $1 and destination_id = $2',
-    [audienceId, destinationId, after],
+    `update sync_destination set after = $4
+      where audience_id = $1 and destination_id = $2 and after = $3`,
+    [audienceId, destinationId, from, after],
   )
 }
 

@@ -7,17 +7,27 @@ export const syncChannel = 'millrace_sync'
 /** Notified with a run's id when it has finished or failed. */
 export const syncEndedChannel = 'millrace_sync_ended'
 
-export type SyncRequest = { readonly audienceIds: readonly number[]; readonly at: Date }
+export type SyncRequest = {
+  readonly audienceIds: readonly number[]
+  readonly at: Date
+  /** Destinations are told of every member as one that joins is, not only of changes. */
+  readonly allMembers?: boolean
+}
 
-/** Returns the run's id. The sync starts once each of its audiences has complete membership. */
+/**
+ * Returns the run's id. The sync starts once each of its audiences has complete membership. A run that is
+ * underway and tells of all members already cannot move a place that was set back meanwhile.
+ */
 export const requestSync = async (sql: Sql, request: SyncRequest): Promise<number> => {
   const { rows } = await sql.query<{ id: bigint }>(
     `with run as (
        insert into sync_run (state, audience_ids, requested_at) values ('requested', $1, $2)
        returning id
+     ), again as (
+       update sync_destination set after = 0 where $3 and audience_id = any($1)
      )
      select id, pg_notify('${syncChannel}', id::text) from run`,
-    [[...new Set(request.audienceIds)], request.at],
+    [[...new Set(request.audienceIds)], request.at, request.allMembers ?? false],
   )
   return Number((rows[0] as { id: bigint }).id)
 }

@@ -53,6 +53,29 @@ describe('syncing now over the admin API', async () => {
     expect((await some.answer).status).toBe(200)
   })
 
+  test('asked for all members, those of the audiences named are told of from the first again', async () => {
+    await pool.query(
+      'insert into sync_destination (audience_id, destination_id, after) values ($1, 7, null), ($2, 7, null)',
+      [one, two],
+    )
+    const places = async () =>
+      (
+        await pool.query<{ id: number; after: number | null }>(
+          'select audience_id as id, after::int as after from sync_destination order by audience_id',
+        )
+      ).rows
+    await admin('POST', `/admin/v1/audiences/${one}/sync?wait=false`)
+    expect((await places()).map(({ after }) => after)).toEqual([null, null])
+    const path = `/admin/v1/audiences/${one}/sync?wait=false`
+    expect((await admin('POST', path, { allMembers: true })).status).toBe(202)
+    expect(await places()).toEqual([
+      { id: one, after: 0 },
+      { id: two, after: null },
+    ])
+    await admin('POST', '/admin/v1/sync?wait=false', { audienceIds: [two], allMembers: true })
+    expect((await places()).map(({ after }) => after)).toEqual([0, 0])
+  })
+
   test('without waiting it is answered at once and can be asked after', async () => {
     const asked = await admin('POST', `/admin/v1/audiences/${one}/sync?wait=false`)
     expect(asked).toMatchObject({ status: 202, body: { state: 'requested' } })

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { Entry, Topic } from '../../src/log/log.ts'
 import { findSyncRun, requestSync } from '../../src/sync/request.ts'
 import { aDestination, anAudience } from '../support/configuration.ts'
 import { cloneDatabase } from '../support/database.ts'
@@ -13,8 +14,8 @@ beforeEach(async () => {
 
 afterEach(() => world.stopAll())
 
-const syncNow = async () => {
-  const id = await requestSync(pool, { audienceIds: [1], at: world.clock() })
+const syncNow = async (over: { readonly allMembers?: boolean } = {}) => {
+  const id = await requestSync(pool, { audienceIds: [1], at: world.clock(), ...over })
   await until(async () => expect((await findSyncRun(pool, id))?.state).toBe('finished'))
 }
 
@@ -44,6 +45,52 @@ test('a destination that joins a synced audience is told of all its members, and
   expect(await heardBy(1)).toEqual(['u1:true', 'u65:true', 'u2:true', 'u2:false', 'u66:true'])
   await syncNow()
   expect(await world.outbound()).toHaveLength(10)
+})
+
+test('asked for all members, tells every destination of each of them again, and of changes after', async () => {
+  await setMembers(pool, [1, 2, 65])
+  await goLive(pool)
+  world.live.replace(withTwo())
+  world.start({ limits: { chunkUsersMax: 2, standbyMs: 20 } })
+  await until(async () => expect(await world.outbound()).toHaveLength(6))
+  await setMember(pool, { key: 2, member: false })
+  await syncNow({ allMembers: true })
+  const first = ['u1:true', 'u65:true', 'u2:true']
+  const again = ['u1:true', 'u65:true', 'u2:true', 'u2:false']
+  for (const id of [1, 2])
+    expect((await heardBy(id)).toSorted()).toEqual([...first, ...again].toSorted())
+  expect((await heardBy(1)).at(-1)).toBe('u2:false')
+  await syncNow()
+  expect(await world.outbound()).toHaveLength(14)
+})
+
+test('asked for all members while a run tells them, tells those again that were told before', async () => {
+  await setMembers(pool, [1, 2, 3, 4])
+  await goLive(pool)
+  let asked: Promise<number> | null = null
+  let appends = 0
+  const appender = world.log.appender()
+  world.start({
+    limits: { chunkUsersMax: 2, standbyMs: 20 },
+    appender: {
+      append: async (topic: Topic, entries: readonly Entry[]) => {
+        // The second page: the first two members were told again by then.
+        if (appends === 4)
+          asked ??= requestSync(pool, { audienceIds: [1], at: world.clock(), allMembers: true })
+        appends += 1
+        await asked
+        return appender.append(topic, entries)
+      },
+    } as never,
+  })
+  await until(async () => expect(await world.outbound()).toHaveLength(4))
+  appends = 3
+  await syncNow({ allMembers: true })
+  await until(async () => expect(asked).not.toBeNull())
+  const id = (await asked) as unknown as number
+  await until(async () => expect((await findSyncRun(pool, id))?.state).toBe('finished'))
+  for (const user of ['u1', 'u2', 'u3', 'u4'])
+    expect((await heardBy(1)).filter((told) => told === `${user}:true`).length).toBe(3)
 })
 
 test('one that was off while others heard of changes is told of all members when it is on again', async () => {
