@@ -213,9 +213,10 @@ const flowContract = (suite: Suite) => {
         'calls',
         Array.from({ length: 60 }, (_, index) => entry(`k-${index}`, value)),
       )
+    const partitions = (await source.bounds('calls')).length
     const busy = () => new Set(follower.batches.map(({ partition }) => partition)).size
     const expected = new Set(
-      Array.from({ length: 60 }, (_, index) => partitionOf(`k-${index}`, from.size / 3)),
+      Array.from({ length: 60 }, (_, index) => partitionOf(`k-${index}`, partitions)),
     ).size
     await eventually('a handle is pending in every partition', () => busy() === expected)
     slow = false
