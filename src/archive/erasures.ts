@@ -17,6 +17,12 @@ export type Erasures = {
   load(sql: Sql, after: bigint): Promise<Erasing>
 }
 
-/** The request's own entry goes with the rest: where nothing of a user is left, there is nothing to erase again. */
-export const isErased = (erasing: Erasing, head: Head): boolean =>
-  erasing.isErased(suspectOf({ sentAt: null, anonymousId: null, previousId: null, ...head }))
+/**
+ * The request's own entries go with the rest, though they are of its very instant: where nothing of a user is left,
+ * there is nothing to erase again.
+ */
+export const isErased = (erasing: Erasing, head: Head): boolean => {
+  const suspect = suspectOf({ sentAt: null, anonymousId: null, previousId: null, ...head })
+  if (head.type !== 'delete') return erasing.isErased(suspect)
+  return erasing.isErased({ ...suspect, sentAt: new Date(suspect.sentAt.getTime() - 1) })
+}

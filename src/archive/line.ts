@@ -12,6 +12,7 @@ export type Head = {
   readonly receivedAt: number
   readonly timestamp: number
   readonly workspaceId: number
+  readonly type?: string
   readonly userId: string | null
   readonly anonymousId?: string | null
   readonly previousId?: string | null

@@ -47,6 +47,8 @@ test('an erasure takes what was sent before it under any id of the call, and not
     { userId: 'bob', anonymousId: 'a1' },
     { userId: 'bob', previousId: 'ada' },
     { userId: 'ada', type: 'delete' },
+    // An order is of the instant of its request.
+    { userId: 'ada', type: 'delete', receivedAt: requested, timestamp: requested },
   ])
     expect([ids, isErased(all, head(ids))]).toEqual([ids, true])
   const later = { receivedAt: requested + 1, timestamp: requested + 1 }
@@ -56,6 +58,8 @@ test('an erasure takes what was sent before it under any id of the call, and not
     { userId: 'ada', workspaceId: 2 },
     { userId: 'a1' },
     { userId: 'ada', ...later },
+    { userId: 'ada', ...later, type: 'delete' },
+    { userId: 'ada', receivedAt: requested, timestamp: requested },
   ])
     expect([ids, isErased(all, head(ids))]).toEqual([ids, false])
   const since = await erasures.load(pool, newest)
