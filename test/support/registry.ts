@@ -29,7 +29,9 @@ const startLocal = async (): Promise<Registry> => {
   const settings = [
     '-Dquarkus.http.host=127.0.0.1',
     `-Dquarkus.http.port=${port}`,
-    '-Dquarkus.management.enabled=false',
+    // Left to itself it takes port 9000 of every interface, which only one registry on a machine can have.
+    '-Dquarkus.management.host=127.0.0.1',
+    '-Dquarkus.management.port=0',
   ]
   const heap = ['-Xms128m', '-Xmx384m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1']
   const jar = ['-jar', join(apicurio, 'quarkus-run.jar')]
