@@ -1,0 +1,29 @@
+// A replay whose process is killed with -9, on the log in Postgres.
+import { mkdtemp } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, test } from 'vitest'
+import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
+import { openReceiver } from '../support/receiver.ts'
+import { killWhileReplaying } from './kill-scene.ts'
+
+const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
+const kills = Number(process.env['REPLAY_KILLS'] ?? 2)
+
+const dataDir = await mkdtemp(join(tmpdir(), 'millrace-replay-kill-'))
+const receiver = await openReceiver({ secret: 's3cret' })
+let millrace: MillraceProcess
+
+afterAll(async () => {
+  await millrace?.kill9()
+  await receiver.close()
+  await removeDataDir(dataDir)
+})
+
+test(`nothing is lost and nothing sent twice that need not be, over ${kills} kills (SEED=${seed})`, async () => {
+  const start = async () => {
+    millrace = await startProcess({ dataDir, time: 'running' })
+    return millrace
+  }
+  await killWhileReplaying({ receiver, start, seed, kills })
+}, 600_000)
