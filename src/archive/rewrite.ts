@@ -14,17 +14,15 @@ const segmentsAtOnce = 100
 
 export const rewriteErased = async (stage: Stage, lane: Lane): Promise<void> => {
   const { deps } = stage
-  if (deps.erasures === undefined) return
-  const newest = await deps.erasures.newest(deps.pool)
+  const { erasures } = deps
+  if (erasures === undefined) return
+  const newest = await erasures.newest(deps.pool)
   if (newest === 0n) return
   const loaded = new Map<bigint, Erasing>()
   const since = async (after: bigint): Promise<Erasing> => {
     const known = loaded.get(after)
     if (known !== undefined) return known
-    const erasing = await (deps.erasures as NonNullable<typeof deps.erasures>).load(
-      deps.pool,
-      after,
-    )
+    const erasing = await erasures.load(deps.pool, after)
     // Of segments that follow each other most have had the same erasures.
     loaded.clear()
     loaded.set(after, erasing)
