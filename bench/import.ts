@@ -7,9 +7,11 @@ import { join } from 'node:path'
 import { startPostgres } from '../src/postgres/embedded.ts'
 import { migrate } from '../src/postgres/migrate.ts'
 import { openPool } from '../src/postgres/pool.ts'
+import { runLive } from './import-live.ts'
 import { type Figure, type Run, runPairs, type Span } from './pairs.ts'
 
 const budget = 0.5
+const liveSeconds = 50
 
 type Imported = {
   readonly calls: number
@@ -20,6 +22,8 @@ type Imported = {
 
 /** Each side in a process of its own, on one log. */
 export const run = async (span: Span): Promise<void> => {
+  // Too long for a short form, and no less noisy than long.
+  if (span.total === undefined) await runLive(liveSeconds)
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-bench-'))
   const postgres = await startPostgres({ dataDir })
   process.env['BENCH_DATABASE_URL'] = postgres.url
