@@ -4,6 +4,7 @@
 // its number in the replay's shard, made of its place in the log: delivery drops what does not stand above the
 // last one of its partition. So nothing is lost, and nothing is sent twice.
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Destination } from '../domain/configuration.ts'
 import type { Outbound } from '../domain/message.ts'
 import { lengthOf, readAt, type Span } from '../domain/replay-span.ts'
 import type { Verdict } from '../duplicate/duplicates.ts'
@@ -82,12 +83,9 @@ type Work = {
 
 /** `false`: it stops here. */
 const workSlice = async (work: Work, slice: Slice, verdict: Verdict): Promise<boolean> => {
-  const { deps, replay, signal } = work.run
-  const destination = deps.live.now().destinations.get(replay.destinationId)
-  if (!destination) {
-    await cancelReplay(deps.pool, replay.id, deps.clock())
-    return false
-  }
+  const { deps, signal } = work.run
+  const destination = await findDestination(work.run)
+  if (destination === null) return false
   const { suppressions } = deps
   const { duplicate } = verdict
   let rest = decide(slice.found, { destination, suppressions, duplicate })
@@ -107,6 +105,13 @@ const workSlice = async (work: Work, slice: Slice, verdict: Verdict): Promise<bo
     expired = 0
   } while (rest.length > 0)
   return true
+}
+
+/** `null`: it is gone, and the replay with it. */
+const findDestination = async ({ deps, replay }: Run): Promise<Destination | null> => {
+  const found = deps.live.now().destinations.get(replay.destinationId) ?? null
+  if (found === null) await cancelReplay(deps.pool, replay.id, deps.clock())
+  return found
 }
 
 type Finishing = {
@@ -132,7 +137,7 @@ const finish = async (
 const roomFor = async ({ run, pace }: Work): Promise<number | null> => {
   const { deps, signal, outstanding } = run
   for (;;) {
-    if (signal.aborted) return null
+    if (signal.aborted || (await findDestination(run)) === null) return null
     const room = Math.min(pace.room(), outstanding.room())
     if (room >= 1) return room
     await sleep(deps.limits.paceMs, undefined, { signal }).catch(() => undefined)

@@ -152,6 +152,8 @@ describe('a replay', async () => {
     expect(typeof (await ask(line, { destinationId: 2 }))).toBe('number')
     startReplays(line, live)
     await until(async () => (await found(id)).total !== null, 'it is planned')
+    // Also one that is waiting for its rate hears of it.
+    await looks(line, 20)
     live.replace({ destinations: [] })
     await until(async () => (await found(id)).state === 'cancelled', 'it is cancelled')
     await until(async () => {
