@@ -1,11 +1,12 @@
 // Where claimed rows go after the commit: into their chains, with bodies from the row or read from the log again.
+import { hashOf } from '../domain/chain.ts'
 import type { Message, Outbound } from '../domain/message.ts'
 import { isLastTry } from '../domain/retry.ts'
 import { placeOf } from '../log/log.ts'
 import type { ChainKey } from './chain-store.ts'
 import { dropIdle, findChain } from './chains.ts'
 import type { Claimed } from './claim.ts'
-import { hashOf, putWork } from './desk.ts'
+import { putWork } from './desk.ts'
 import { bufferOf, renderAgain } from './fan-out.ts'
 import { hold } from './hold.ts'
 import { enter, pump, unpark } from './lanes.ts'

@@ -1,8 +1,6 @@
 // The attempt log's SQL for those who search it: newest first, by the page.
-import { hash } from 'node:crypto'
 import type { Topic } from '../log/log.ts'
 import type { Sql } from '../postgres/sql.ts'
-import { hashToInt } from './desk.ts'
 
 export type AttemptFilter = {
   readonly destinationId: number | null
@@ -93,6 +91,3 @@ const conditionsOf = (filter: AttemptFilter) => {
   if (filter.chains !== null) conditions.push(`chain = any(${put(filter.chains)}::bigint[])`)
   return { conditions, values: { all, put } }
 }
-
-/** The chain of a key of the log. */
-export const chainOfKey = (key: string): bigint => hashToInt(hash('sha1', key, 'hex').slice(0, 16))

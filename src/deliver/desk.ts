@@ -1,4 +1,5 @@
 // The desk's tray: work that must be in Postgres before an offset counts as settled, in order, bounded.
+import { hashToInt } from '../domain/chain.ts'
 import type { Verdict } from '../duplicate/duplicates.ts'
 import type { ChainKey } from './chain-store.ts'
 import type { Burial, DeadRow } from './dead-store.ts'
@@ -140,8 +141,3 @@ export const chainKeyOf = (chain: Chain): ChainKey => ({
   destinationId: chain.lane.destinationId,
   chain: hashToInt(chain.hash),
 })
-
-export const hashOf = (chain: bigint): string =>
-  BigInt.asUintN(64, chain).toString(16).padStart(16, '0')
-
-export const hashToInt = (hash: string): bigint => BigInt.asIntN(64, BigInt(`0x${hash}`))

@@ -1,6 +1,7 @@
 // Whether a message is of somebody who is not to be heard: asked of what the service made when it is taken,
 // and of what was parked at each try. That a user was deleted is always told.
-import { isObject, type Json, type Outbound } from '../domain/message.ts'
+import type { Outbound } from '../domain/message.ts'
+import { namedIn } from '../domain/named.ts'
 import { nobodySuppressed, type Suspect } from '../domain/suppression.ts'
 import type { Delivery, Stage } from './stage.ts'
 
@@ -23,7 +24,7 @@ const replayedSuspect = (made: Outbound, key: string): Suspect => {
   const visitor = key.split(':').slice(3).join(':')
   const anonymousId = visitor === '' || visitor === userId ? null : visitor
   // No other type names somebody else.
-  const previousId = type === 'alias' ? textIn(readJson(made.body), 'Previous ID') : null
+  const previousId = type === 'alias' ? namedIn(made.body).previousId : null
   return { workspaceId, userId, anonymousId, previousId, sentAt: new Date(receivedAt) }
 }
 
@@ -31,26 +32,6 @@ export const isForgotten = ({ deps }: Stage, delivery: Delivery, workspaceId: nu
   const { suppressions = nobodySuppressed } = deps
   if (suppressions === nobodySuppressed || delivery.row === null || delivery.type === 'delete')
     return false
-  const message = readJson(delivery.body)
-  const text = (field: string) => textIn(message, field)
-  return suppressions.isSuppressed({
-    workspaceId,
-    userId: text('userId') ?? text('User ID'),
-    anonymousId: text('anonymousId'),
-    previousId: text('Previous ID'),
-    sentAt: new Date(delivery.receivedAt),
-  })
-}
-
-const textIn = (message: Json, field: string): string | null => {
-  const value = isObject(message) ? message[field] : null
-  return typeof value === 'string' ? value : null
-}
-
-const readJson = (body: Uint8Array): Json => {
-  try {
-    return JSON.parse(Buffer.from(body).toString('utf8')) as Json
-  } catch {
-    return null
-  }
+  const sentAt = new Date(delivery.receivedAt)
+  return suppressions.isSuppressed({ workspaceId, ...namedIn(delivery.body), sentAt })
 }

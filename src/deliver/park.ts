@@ -1,6 +1,7 @@
 // Settling, parking and burying: the three ways a delivery ends, each durable before its offset counts.
+import { hashToInt } from '../domain/chain.ts'
 import type { Open } from '../domain/tracker.ts'
-import { hashToInt, putWork } from './desk.ts'
+import { putWork } from './desk.ts'
 import { countParked, takeWaiting, unpark } from './lanes.ts'
 import { meterDeath } from './meter.ts'
 import { settlePairs } from './pairs.ts'

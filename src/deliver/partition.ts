@@ -1,4 +1,5 @@
 // Gains partitions: where the last owner stood, what it had settled, and what it had parked.
+import { hashOf } from '../domain/chain.ts'
 import { openTracker, type Settled } from '../domain/tracker.ts'
 import { openDuplicates } from '../duplicate/duplicates.ts'
 import { type Lease, placeOf, type Reader } from '../log/log.ts'
@@ -6,7 +7,6 @@ import { gainPosition } from '../postgres/position.ts'
 import type { Sql } from '../postgres/sql.ts'
 import { countParked, loadChains, loadSettled } from './chain-store.ts'
 import { chainOf, laneOf } from './chains.ts'
-import { hashOf } from './desk.ts'
 import { takeBatch } from './intake.ts'
 import { abandon } from './lanes.ts'
 import { reconcile } from './ledger.ts'

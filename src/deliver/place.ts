@@ -1,5 +1,5 @@
 // Places one message from the log: in the lanes of the destinations that still lack it, or among the dead.
-import { hash } from 'node:crypto'
+import { hashOfKey } from '../domain/chain.ts'
 import type { Message, Outbound } from '../domain/message.ts'
 import type { Open } from '../domain/tracker.ts'
 import type { Recorded } from '../log/log.ts'
@@ -33,7 +33,7 @@ export const place = (
   if (fanned.withheld.length > 0) partition.withheld.set(offset, fanned.withheld.length)
   const already = partition.already.get(offset)
   if (already) partition.already.delete(offset)
-  const hashed = hash('sha1', entry.key, 'hex').slice(0, 16)
+  const hashed = hashOfKey(entry.key)
   const owing: Owing = { ...placed, open, hashed, already }
   return placeEach(stage, partition, { owing, destinationIds: [...open.left] })
 }

@@ -1,10 +1,11 @@
 // Recoveries: dead messages go out again through `parked`, at their rate, each once, in the desk's transaction.
+
 import { createHash } from 'node:crypto'
+import { hashOf, hashToInt } from '../domain/chain.ts'
 import { placeOf } from '../log/log.ts'
 import type { Connection } from '../postgres/sql.ts'
 import type { ChainKey } from './chain-store.ts'
 import { chainOf } from './chains.ts'
-import { hashOf, hashToInt } from './desk.ts'
 import { countParked } from './lanes.ts'
 import type { Entry } from './ledger-store.ts'
 import { untried } from './park.ts'

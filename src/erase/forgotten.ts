@@ -1,6 +1,7 @@
 // Whose traces are to go, and whether something that is kept for delivery is one of theirs. Pure.
-import { createHash } from 'node:crypto'
-import { isObject, type Json, logKey, outboundKey } from '../domain/message.ts'
+import { chainOfKey } from '../domain/chain.ts'
+import { logKey, outboundKey } from '../domain/message.ts'
+import { namedIn } from '../domain/named.ts'
 
 /** All ids of the profiles that one workspace erases together. */
 export type Forgotten = {
@@ -22,17 +23,14 @@ export const forget = ({ sourceIds, destinationIds, ...ids }: Known): Forgotten 
   for (const sourceId of sourceIds) {
     const visitor = { workspaceId, sourceId }
     for (const userId of userIds)
-      chains.add(chainOf(logKey({ ...visitor, userId, anonymousId: null })))
+      chains.add(chainOfKey(logKey({ ...visitor, userId, anonymousId: null })))
     for (const anonymousId of anonymousIds)
-      chains.add(chainOf(logKey({ ...visitor, userId: null, anonymousId })))
+      chains.add(chainOfKey(logKey({ ...visitor, userId: null, anonymousId })))
   }
   for (const destinationId of destinationIds)
-    for (const userId of userIds) chains.add(chainOf(outboundKey({ destinationId, userId })))
+    for (const userId of userIds) chains.add(chainOfKey(outboundKey({ destinationId, userId })))
   return { ...ids, chains }
 }
-
-/** As delivery hashes the keys of the log. */
-const chainOf = (key: string): bigint => createHash('sha1').update(key).digest().readBigInt64BE(0)
 
 export type Kept = {
   readonly type: string
@@ -51,25 +49,10 @@ export const isOf = (forgotten: Forgotten, { type, chain, body, workspaceId }: K
 }
 
 export const names = ({ userIds, anonymousIds }: Forgotten, body: Uint8Array): boolean => {
-  const message = readJson(body)
-  if (!isObject(message) || message['type'] === 'delete') return false
-  const is = (field: string, ids: ReadonlySet<string>) => {
-    const value = message[field]
-    return typeof value === 'string' && ids.has(value)
-  }
+  const { userId, anonymousId, previousId } = namedIn(body)
   return (
-    is('userId', userIds) ||
-    is('anonymousId', anonymousIds) ||
-    is('User ID', userIds) ||
-    is('Previous ID', userIds) ||
-    is('Previous ID', anonymousIds)
+    (userId !== null && userIds.has(userId)) ||
+    (anonymousId !== null && anonymousIds.has(anonymousId)) ||
+    (previousId !== null && (userIds.has(previousId) || anonymousIds.has(previousId)))
   )
-}
-
-const readJson = (body: Uint8Array): Json => {
-  try {
-    return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()) as Json
-  } catch {
-    return null
-  }
 }

@@ -1,6 +1,7 @@
 // The attempt log says what was done, whatever the texts of clients and receivers hold.
 import { describe, expect, test } from 'vitest'
-import { chainOfKey, searchAttempts } from '../../src/deliver/attempt-store.ts'
+import { searchAttempts } from '../../src/deliver/attempt-store.ts'
+import { chainOfKey } from '../../src/domain/chain.ts'
 import { logKey } from '../../src/domain/message.ts'
 import { aDestination, aLive, to } from '../support/configuration.ts'
 import { useRig } from './rig.ts'
