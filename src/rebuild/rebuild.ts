@@ -76,7 +76,8 @@ const workWhileHeld = async (
       await pause(deps.limits.pollMs, stopping)
     }
   } finally {
-    await seat.query(`select pg_advisory_unlock(${lockKey})`).catch(() => undefined)
+    // Where this fails its error is the one to tell: the pool throws the session away, and the lock with it.
+    await seat.query(`select pg_advisory_unlock(${lockKey})`)
   }
 }
 
