@@ -1,5 +1,5 @@
 // The archive's metrics in Prometheus form: read from its meter when somebody asks.
-import { Gauge, type Registry } from 'prom-client'
+import { Counter, Gauge, type Registry } from 'prom-client'
 import type { ArchiveMeter } from './archive/meter.ts'
 
 export const addArchiveMetrics = (registry: Registry, meter: ArchiveMeter): void => {
@@ -11,6 +11,17 @@ export const addArchiveMetrics = (registry: Registry, meter: ArchiveMeter): void
       registers,
       collect() {
         this.set(read())
+      },
+    })
+  /** Since the process started. */
+  const rising = (name: string, help: string, read: () => number) =>
+    new Counter({
+      name: `archive_${name}_total`,
+      help,
+      registers,
+      collect() {
+        this.reset()
+        this.inc(read())
       },
     })
   const byPartition = (name: string, help: string, read: (of: Standing) => number) =>
@@ -35,10 +46,10 @@ export const addArchiveMetrics = (registry: Registry, meter: ArchiveMeter): void
   )
   single('segments', 'Segments of the archive', () => meter.segments)
   single('bytes', 'Bytes of the segments', () => meter.bytes)
-  single('segments_written', 'Segments this process wrote', () => meter.written)
-  single('bytes_written', 'Bytes of segments this process wrote', () => meter.writtenBytes)
-  single('entries_erased', 'Entries of erased users this process removed', () => meter.erased)
-  single('failures', 'Tries of this process that failed', () => meter.failures)
+  rising('segments_written', 'Segments this process wrote', () => meter.written)
+  rising('bytes_written', 'Bytes of segments this process wrote', () => meter.writtenBytes)
+  rising('entries_erased', 'Entries of erased users this process removed', () => meter.erased)
+  rising('failures', 'Tries of this process that failed', () => meter.failures)
   single(
     'failing_since_seconds',
     'When the failure that is not made good began, as Unix time; 0: there is none',
