@@ -17,12 +17,12 @@ import { everyInstant } from './expectation.ts'
 import { follow } from './follow.ts'
 import { sharedSecret, startLine } from './line.ts'
 import { readOutbound } from './outbound.ts'
-import { firstDay, loadPurchases } from './purchases.ts'
+import { firstDay, loadSampled } from './purchases.ts'
 
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 
 test('a hundred sampled syncs on Kafka equal the naive evaluator, through three kills', async () => {
-  const { name, purchases } = loadPurchases(seed)
+  const { name, purchases } = loadSampled(seed)
   process.stdout.write(`purchases: ${name}, SEED=${seed}\n`)
   const [broker, registry] = [await startKafka(), await startRegistry()]
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-acceptance-'))

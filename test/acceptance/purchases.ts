@@ -19,11 +19,20 @@ const days = 546
 
 const cdnow = new URL('../../../shared/data/cdnow_transactions.csv', import.meta.url)
 
+export type Purchases = { readonly name: string; readonly purchases: readonly Purchase[] }
+
 /** All purchases in order of time. */
-export const loadPurchases = (seed: number): { name: string; purchases: readonly Purchase[] } =>
+export const loadPurchases = (seed: number): Purchases =>
   existsSync(cdnow)
     ? { name: 'cdnow', purchases: byTime(readCdnow()) }
     : { name: `generated, seed ${seed}`, purchases: generatePurchases(seed, 23_570) }
+
+/** Those of every nth customer, as `ACCEPTANCE_CUSTOMERS` says. */
+export const loadSampled = (seed: number): Purchases => {
+  const nth = Number(process.env['ACCEPTANCE_CUSTOMERS'] ?? 1)
+  const { name, purchases } = loadPurchases(seed)
+  return { name, purchases: purchases.filter(({ customer }) => Number(customer) % nth === 0) }
+}
 
 const readCdnow = (): Purchase[] =>
   readFileSync(cdnow, 'utf8')
