@@ -42,8 +42,8 @@ const leadOnce = async (seat: Connection, { term }: Lead): Promise<void> => {
   try {
     await term(seat)
   } finally {
-    // A session that cannot unlock is gone, and the lock with it; the first error is the one to tell.
-    await seat.query(`select pg_advisory_unlock(${lockKey})`).catch(() => undefined)
+    // Where this fails its error is the one to tell: the pool throws the session away, and the lock with it.
+    await seat.query(`select pg_advisory_unlock(${lockKey})`)
   }
 }
 
