@@ -66,12 +66,13 @@ export const isObject = (value: Json | undefined): value is JsonObject =>
 
 type Identity = Pick<Message, 'workspaceId' | 'sourceId' | 'messageId'>
 
-export const digestOf = (identity: Identity): Uint8Array =>
-  hash(
-    'sha256',
-    `${identity.workspaceId}:${identity.sourceId}:${identity.messageId}`,
-    'buffer',
-  ).subarray(0, 16)
+/** Its bytes as characters first: asked for a buffer the hash takes more than twice as long. */
+export const digestOf = (identity: Identity): Uint8Array => {
+  const text = `${identity.workspaceId}:${identity.sourceId}:${identity.messageId}`
+  return Buffer.from(hash('sha256', text, 'binary').slice(0, digestBytes), 'binary')
+}
+
+const digestBytes = 16
 
 type Visitor = Pick<Message, 'workspaceId' | 'sourceId' | 'userId' | 'anonymousId'>
 
