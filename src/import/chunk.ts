@@ -7,7 +7,7 @@ import { bytesOfUuid } from './identity.ts'
 import { type JudgedChunk, judgeRecords } from './judge.ts'
 import { importLimits } from './limits.ts'
 import { readNdjson } from './ndjson.ts'
-import { type LineRecord, type LineRejection, reasonOf } from './record.ts'
+import { type LineRecord, type LineRejection, type LineText, reasonOf } from './record.ts'
 import {
   type Begun,
   beginChunk,
@@ -96,7 +96,7 @@ const metersFiltered = ({ live }: ImportDeps, source: Source): boolean =>
 const recordsOf = (
   { format, mapping, columns }: Import,
   { bytes, place, line, skipped }: Chunk,
-): Iterable<LineRecord> => {
+): Iterable<LineRecord | LineText> => {
   if (skipped > 0)
     return [{ line, index: 0, code: 'line_too_long', reason: reasonOf.line_too_long }]
   return format === 'ndjson'

@@ -3,13 +3,21 @@ import { setImmediate } from 'node:timers/promises'
 import type { Source } from '../domain/configuration.ts'
 import { callTypes, isObject, type Json, logKey, type Message } from '../domain/message.ts'
 import { type CallLimits, normalise } from '../domain/normalise.ts'
+import { normaliseText } from '../domain/normalise-text.ts'
 import type { Pipeline } from '../domain/pipeline.ts'
 import type { Suppressions } from '../domain/suppression.ts'
 import type { Plan } from '../domain/tracking-plan.ts'
 import type { Codec, Entry } from '../log/log.ts'
 import { messageIdOf } from './identity.ts'
 import { importLimits } from './limits.ts'
-import { type LineCall, type LineRecord, type LineRejection, reasonOf } from './record.ts'
+import { readLine } from './ndjson.ts'
+import {
+  type LineCall,
+  type LineRecord,
+  type LineRejection,
+  type LineText,
+  reasonOf,
+} from './record.ts'
 
 export type Prepared = { readonly entry: Entry; readonly digest: Uint8Array }
 
@@ -36,13 +44,14 @@ export type Judging = {
 }
 
 export const judgeRecords = async (
-  records: Iterable<LineRecord>,
+  records: Iterable<LineRecord | LineText>,
   judging: Judging,
 ): Promise<JudgedChunk> => {
   const chunk = openChunk(judging)
   let sliceEnds = performance.now() + importLimits.sliceMs
   for (const record of records) {
-    chunk.add(record)
+    if (!('text' in record)) chunk.add(record)
+    else if (!chunk.addText(record)) for (const one of readLine(record)) chunk.add(one)
     if (performance.now() < sliceEnds) continue
     await setImmediate()
     sliceEnds = performance.now() + importLimits.sliceMs
@@ -79,22 +88,30 @@ const openChunk = (judging: Judging) => {
     const value = codec.encode(message)
     entries.push({ entry: { key: logKey(message), value }, digest: message.digest })
   }
+  const accept = (message: Message) => {
+    if (isSuppressed(message, judging)) amounts.suppressed += 1
+    else if (message.filtered !== null) {
+      amounts.filtered += 1
+      count('filtered', message.type, message.filtered)
+      if (metersFiltered) keep(message)
+    } else {
+      amounts.accepted += 1
+      count('appended', message.type, null)
+      keep(message)
+    }
+  }
   return {
     add: (record: LineRecord) => {
       const judged = judgeRecord(record, judging)
-      if ('code' in judged) {
-        rejected.push(judged)
-        count('rejected', 'call' in record ? kindOf(record.call) : 'unknown', judged.code)
-      } else if (isSuppressed(judged, judging)) amounts.suppressed += 1
-      else if (judged.filtered !== null) {
-        amounts.filtered += 1
-        count('filtered', judged.type, judged.filtered)
-        if (metersFiltered) keep(judged)
-      } else {
-        amounts.accepted += 1
-        count('appended', judged.type, null)
-        keep(judged)
-      }
+      if (!('code' in judged)) return accept(judged)
+      rejected.push(judged)
+      count('rejected', 'call' in record ? kindOf(record.call) : 'unknown', judged.code)
+    },
+    /** `false`: it must be parsed. */
+    addText: (record: LineText): boolean => {
+      const message = judgeText(record, judging)
+      if (message !== null) accept(message)
+      return message !== null
     },
     judged: (): JudgedChunk => ({
       entries,
@@ -109,6 +126,17 @@ const openChunk = (judging: Judging) => {
       },
     }),
   }
+}
+
+/** What nearly all lines are; a plan looks into a call's properties. */
+const judgeText = ({ line, text }: LineText, judging: Judging): Message | null => {
+  const { source, receivedAt, limits, plan, key } = judging
+  if (plan !== undefined) return null
+  const messageId = () => messageIdOf(key, line, 0)
+  const message = normaliseText(text, { source, receivedAt, limits, messageId })
+  return message && message.body.length + 3 * (message.event?.length ?? 0) <= limits.entryBytesMax
+    ? message
+    : null
 }
 
 const judgeRecord = (record: LineRecord, judging: Judging): Message | LineRejection => {

@@ -10,7 +10,7 @@ export const importLimits = {
   /** Judged or waiting to be appended, over all imports of this process. */
   chunksMax: 16,
   /** Judging goes on for so long before others have a turn. */
-  sliceMs: 4,
+  sliceMs: 1,
   /** Where the log ended is asked anew after this long. */
   endsMsMax: 5_000,
   /** Of one import's rejected lines, as an upload in one piece is answered. */

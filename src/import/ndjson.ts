@@ -1,26 +1,27 @@
 // Reads NDJSON: on each line one call, or a batch as it would be posted; the log of the PHP file consumer is such a file.
 import { isUtf8 } from 'node:buffer'
 import { isObject, type Json, type JsonObject } from '../domain/message.ts'
-import { type LineRecord, reasonOf } from './record.ts'
+import { type LineRecord, type LineText, reasonOf } from './record.ts'
 
 const newline = 10
+const carriageReturn = 13
 
-/** Blank lines hold nothing. */
-export function* readNdjson(bytes: Buffer, firstLine: number): Generator<LineRecord> {
+export function* readNdjson(bytes: Buffer, firstLine: number): Generator<LineText | LineRecord> {
   const isText = isUtf8(bytes)
   let line = firstLine
   for (let start = 0; start < bytes.length; line += 1) {
     const found = bytes.indexOf(newline, start)
-    const end = found < 0 ? bytes.length : found
-    const text = bytes.toString('utf8', start, end)
+    const next = found < 0 ? bytes.length : found
+    const end = bytes[next - 1] === carriageReturn ? Math.max(start, next - 1) : next
     if (!isText && !isUtf8(bytes.subarray(start, end))) yield invalid(line)
-    else yield* readLine(text, line)
-    start = end + 1
+    else yield { line, text: { bytes, start, end } }
+    start = next + 1
   }
 }
 
-function* readLine(text: string, line: number): Generator<LineRecord> {
-  const json = parse(text)
+/** What a line holds that must be parsed. Blank ones hold nothing. */
+export function* readLine({ line, text }: LineText): Generator<LineRecord> {
+  const json = parse(text.bytes.toString('utf8', text.start, text.end))
   if (json === nothing) return
   if (json === undefined) yield invalid(line)
   else if (isBatch(json)) yield* readBatch(json, line)

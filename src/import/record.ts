@@ -1,4 +1,5 @@
 // What stands on the lines of a chunk: calls, each with its line, or why there is none.
+import type { Line } from '../domain/fixed-text.ts'
 import type { Json } from '../domain/message.ts'
 import type { RejectionCode } from '../domain/rejection.ts'
 
@@ -17,6 +18,9 @@ export type LineRejection = {
 export type LineCall = { readonly line: number; readonly index: number; readonly call: Json }
 
 export type LineRecord = LineCall | LineRejection
+
+/** A line that nobody has looked into yet. */
+export type LineText = { readonly line: number; readonly text: Line }
 
 export const reasonOf: Readonly<Record<RejectionCode | LineCode, string>> = {
   call_too_large: "the call is larger than its source's limit",
