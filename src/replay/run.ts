@@ -37,13 +37,15 @@ type State = {
   pace: number | null
   /** When progress was last saved. */
   at: number
+  /** Until progress was not where it was saved last: then another process goes on with it. */
+  isOurs: boolean
 }
 
 /** Returns when it is over, or no longer running, or no longer ours; rejects when it cannot go on. */
 export const runReplay = async (run: Run): Promise<void> => {
   const { deps, replay, signal } = run
   const { clock, limits } = deps
-  const state: State = { ...stateOf(replay), at: clock().getTime() }
+  const state: State = { ...stateOf(replay), at: clock().getTime(), isOurs: true }
   const pace = openPace({ clock, ratePerSecond: replay.ratePerSecond, creditMs: limits.creditMs })
   const judges = openJudges(deps, replay)
   const { spans, selection } = replay
@@ -53,7 +55,8 @@ export const runReplay = async (run: Run): Promise<void> => {
     selection,
     sliceMax: limits.sliceMax,
   }
-  const work: Work = { run, state, pace, finishing: Promise.resolve(true) }
+  const nothing = Promise.resolve(true)
+  const work: Work = { run, state, pace, appended: nothing, saved: nothing, finishing: nothing }
   try {
     for await (const slice of oneAhead(readSlices(reading, { spans, read: state.read }))) {
       if (signal.aborted) return
@@ -68,7 +71,7 @@ export const runReplay = async (run: Run): Promise<void> => {
   if (await work.finishing) await save(work, { read: lengthOf(spans), verdict: null })
 }
 
-const stateOf = (replay: Replay): Omit<State, 'at'> => {
+const stateOf = (replay: Replay): Omit<State, 'at' | 'isOurs'> => {
   const tally = Object.fromEntries(tallies.map((name) => [name, replay[name]])) as Tally
   return { tally, read: replay.read, tails: replay.tails, pace: replay.pace }
 }
@@ -77,7 +80,11 @@ type Work = {
   readonly run: Run
   readonly state: State
   readonly pace: ReturnType<typeof openPace>
-  /** The portion before: appended, then saved, while the next one is made ready. `false`: it stops there. */
+  /** Of the portion before, which is saved while the next one is appended. `false`: it stops there. */
+  appended: Promise<boolean>
+  /** Of the portion before that one: no more than two are in the log and not saved. */
+  saved: Promise<boolean>
+  /** All of both. */
   finishing: Promise<boolean>
 }
 
@@ -97,10 +104,9 @@ const workSlice = async (work: Work, slice: Slice, verdict: Verdict): Promise<bo
     const portion = portionOf(rest, room)
     rest = rest.slice(portion.length)
     const entries = entriesOf(work, slice, portion)
-    if (!(await work.finishing) || signal.aborted) return false
+    if (!(await work.appended) || !(await work.saved) || signal.aborted) return false
     const read = readAt(slice.span, rest[0]?.offset ?? slice.next)
-    work.finishing = finish(work, { portion, entries, read, expired, verdict: unsaved })
-    work.finishing.catch(() => undefined)
+    finish(work, { portion, entries, read, expired, verdict: unsaved })
     unsaved = null
     expired = 0
   } while (rest.length > 0)
@@ -122,15 +128,32 @@ type Finishing = {
   readonly verdict: Verdict | null
 }
 
+/** Appends in order, and saves in order: whatever is in the log, all before it is too. */
+const finish = (work: Work, finishing: Finishing): void => {
+  const { entries } = finishing
+  const before = work.finishing
+  const appended = entries.length > 0 ? append(work, entries) : Promise.resolve(true)
+  work.appended = appended
+  work.saved = before
+  work.finishing = saveNext(work, finishing, { appended, before })
+  for (const ending of [appended, work.finishing]) ending.catch(() => undefined)
+}
+
+type Both = { readonly appended: Promise<boolean>; readonly before: Promise<boolean> }
+
 /** What the log has taken is counted, also of a replay that was cancelled meanwhile. */
-const finish = async (
+const saveNext = async (
   work: Work,
-  { portion, entries, read, expired, verdict }: Finishing,
+  { portion, read, expired, verdict }: Finishing,
+  { appended, before }: Both,
 ): Promise<boolean> => {
-  if (entries.length > 0 && !(await append(work, entries))) return false
+  // Both are over before this is: nothing goes on behind a replay that was given up.
+  await Promise.allSettled([appended, before])
+  const goesOn = await before
+  if (!(await appended) || !work.state.isOurs) return false
   count(work.state.tally, portion)
   work.state.tally.expired += expired
-  return save(work, { read, verdict })
+  return (await save(work, { read, verdict })) && goesOn
 }
 
 /** At least one; `null`: it is to stop. */
@@ -183,11 +206,17 @@ const entryOf = (
 ) => {
   const { messageId, type, workspaceId, userId, timestamp, receivedAt } = message
   const record: Outbound = {
-    ...{ messageId, type, workspaceId, userId, timestamp, receivedAt, body },
+    messageId,
     origin: 'replay',
+    type,
+    workspaceId,
     destinationId: replay.destinationId,
+    userId,
+    timestamp,
+    receivedAt,
     shard: replay.slot,
     seq: replay.seqFrom + readAt(span, offset),
+    body,
   }
   // As in the log: what one visitor did stays in order, and visitors do not wait for each other.
   return { key: `${replay.destinationId}:${key}`, value: deps.codecs.outbound.encode(record) }
@@ -227,6 +256,7 @@ const save = async ({ run, state }: Work, { read, verdict }: Saving): Promise<bo
           return saveProgress(tx, progress)
         })
   state.read = read
+  state.isOurs = then !== null
   if (then === 'draining') deps.logger.info({ replayId: id, sent: tally.sent }, 'replay.read')
   return then === 'running'
 }
