@@ -3,6 +3,7 @@
 import { type CallText, isObjectAt, valueAt } from './call-text.ts'
 import type { JsonObject } from './message.ts'
 import { pageProperties, payloadVersion, type Routed } from './payload.ts'
+import { isoOf } from './timestamp.ts'
 
 /** `null`: of a kind so rare that only the parser's way is kept for it. */
 export const renderText = (message: Routed, call: CallText): Buffer | null => {
@@ -26,7 +27,7 @@ export const renderText = (message: Routed, call: CallText): Buffer | null => {
 
 const headOf = ({ type, userId, timestamp }: Routed): string => {
   const user = userId === null ? '' : `,"userId":${JSON.stringify(userId)}`
-  return `{"version":${payloadVersion},"type":"${type}"${user},"timestamp":"${new Date(timestamp).toISOString()}"`
+  return `{"version":${payloadVersion},"type":"${type}"${user},"timestamp":"${isoOf(timestamp)}"`
 }
 
 /** A name or category may have to go into the properties, among which they have their place by the parser. */

@@ -117,9 +117,27 @@ const texts: string[] = new Array(remembered).fill('')
 export const isoOf = (instant: number): string => {
   const slot = Math.abs(instant) % remembered
   if (instants[slot] === instant) return texts[slot] as string
-  const text = new Date(instant).toISOString()
+  const text = isoWithin(instant)
   remember(instant, text)
   return text
+}
+
+let dayWritten: number | null = null
+let dayText = ''
+const ofHour = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'))
+const ofSecond = Array.from({ length: 1_000 }, (_, number) => String(number).padStart(3, '0'))
+
+/** Neighbours are of one day, whose text costs most of what an instant's does. */
+const isoWithin = (instant: number): string => {
+  const day = Math.floor(instant / dayMs)
+  if (day !== dayWritten) {
+    dayText = new Date(instant).toISOString().slice(0, -'00:00:00.000Z'.length)
+    dayWritten = day
+  }
+  const ms = Math.floor(instant - day * dayMs)
+  const seconds = Math.floor(ms / 1_000)
+  const minutes = Math.floor(seconds / 60)
+  return `${dayText}${ofHour[Math.floor(minutes / 60)]}:${ofHour[minutes % 60]}:${ofHour[seconds % 60]}.${ofSecond[ms % 1_000]}Z`
 }
 
 const remember = (instant: number, text: string): number => {

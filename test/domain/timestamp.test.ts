@@ -1,7 +1,8 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Json } from '../../src/domain/message.ts'
 import type { Flag } from '../../src/domain/rejection.ts'
-import { readInstant, resolveTimes } from '../../src/domain/timestamp.ts'
+import { isoOf, readInstant, resolveTimes } from '../../src/domain/timestamp.ts'
 import { noon } from '../support/receipt.ts'
 
 const at = (time: string) => Date.parse(`2026-03-01T${time}Z`)
@@ -251,4 +252,32 @@ describe('an instant', () => {
   ])('%j reads as %s', (written, instant) => {
     expect(readInstant(written)).toBe(instant === null ? null : Date.parse(instant))
   })
+})
+
+test('an instant is written and read as Date does both, whatever was written before', () => {
+  const anyInstant = fc.oneof(
+    fc.date({ noInvalidDate: true }).map((date) => date.getTime()),
+    fc.integer({ min: noon - 200_000_000, max: noon + 200_000_000 }),
+    fc.constantFrom(0, -1, 86_399_999, 86_400_000, -86_400_000, 8.64e15, -8.64e15),
+  )
+  fc.assert(
+    fc.property(fc.array(anyInstant, { maxLength: 8 }), (instants) => {
+      for (const instant of instants) {
+        const text = new Date(instant).toISOString()
+        expect(isoOf(instant)).toBe(text)
+        if (text.length === 24) expect(readInstant(text)).toBe(instant)
+      }
+    }),
+  )
+})
+
+test('of a day that its month does not have nothing is read', () => {
+  for (let day = 1; day <= 31; day += 1)
+    for (let month = 1; month <= 12; month += 1)
+      for (const year of [1900, 2000, 2023, 2024]) {
+        const text = `${year}-${String(month).padStart(2, '0')}-${String(day).padStart(2, '0')}`
+        const instant = Date.parse(`${text}T12:00:00.000Z`)
+        const isReal = new Date(instant).getUTCDate() === day
+        expect(readInstant(`${text}T12:00:00.000Z`)).toBe(isReal ? instant : null)
+      }
 })
