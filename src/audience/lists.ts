@@ -4,7 +4,8 @@
 export const numberList = (numbers: readonly number[]): string => `{${numbers.join(',')}}`
 
 /** For `$1::text[]`. */
-export const textList = (texts: readonly string[]): string => `{${texts.map(quoted).join(',')}}`
+export const textList = (texts: readonly (string | null)[]): string =>
+  `{${texts.map(quoted).join(',')}}`
 
-const quoted = (text: string): string =>
-  `"${/["\\]/.test(text) ? text.replace(/["\\]/g, '\\$&') : text}"`
+const quoted = (text: string | null): string =>
+  text === null ? 'null' : `"${/["\\]/.test(text) ? text.replace(/["\\]/g, '\\$&') : text}"`
