@@ -9,3 +9,10 @@ export const textList = (texts: readonly (string | null)[]): string =>
 
 const quoted = (text: string | null): string =>
   text === null ? 'null' : `"${/["\\]/.test(text) ? text.replace(/["\\]/g, '\\$&') : text}"`
+
+/** For `$1::bytea[]`. */
+export const bytesList = (values: readonly Uint8Array[]): string =>
+  `{${values.map((bytes) => `"\\\\x${hexOf(bytes)}"`).join(',')}}`
+
+const hexOf = ({ buffer, byteOffset, byteLength }: Uint8Array): string =>
+  Buffer.from(buffer, byteOffset, byteLength).toString('hex')
