@@ -231,7 +231,7 @@ export const writeBatch = (desk: Desk, batch: Batch): Promise<Written> =>
     const erased =
       orders.length === 0
         ? []
-        : await eraseUsers(tx, { orders, known, users, folded, plan: prepared.plan })
+        : await eraseUsers(tx, { orders, known, locked: users, folded, plan: prepared.plan })
     return { ...folded, at, held: users, erased, metered }
   })
 

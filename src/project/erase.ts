@@ -21,7 +21,7 @@ type Erasing = {
   readonly orders: readonly PlacedOrder[]
   readonly known: ReadonlyMap<string, number>
   /** As the fold left them. */
-  readonly users: ReadonlyMap<number, UserState>
+  readonly locked: ReadonlyMap<number, UserState>
   readonly folded: Folded
   readonly plan: Plan
 }
@@ -29,13 +29,13 @@ type Erasing = {
 /** Returns the keys of the users that are no more. */
 export const eraseUsers = async (
   tx: Connection,
-  { orders, known, users: held, folded, plan }: Erasing,
+  { orders, known, locked, folded, plan }: Erasing,
 ): Promise<readonly number[]> => {
   const obeyed = await placeOrders(tx, orders)
   if (obeyed.length === 0) return []
   const into = new Map(folded.vanished.map(({ user, into }) => [user.key, into]))
   const made = new Map(folded.identities.map(({ text, key }) => [text, key]))
-  const living = new Map([...held, ...folded.users.map((user) => [user.key, user] as const)])
+  const living = new Map([...locked, ...folded.users.map((user) => [user.key, user] as const)])
   const erased = new Map<UserState, number>()
   for (const { identity, requestId } of obeyed) {
     const key = made.get(identity.text) ?? known.get(identity.text)
