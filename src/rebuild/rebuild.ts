@@ -6,14 +6,22 @@ import { isOutage } from '../project/outage.ts'
 import type { Running } from '../running.ts'
 import type { RebuildDeps } from './deps.ts'
 import { rebuildLimits } from './limits.ts'
+import { countEnd, openRebuildMeter } from './meter.ts'
 import { dropLeftSchemas } from './schema.ts'
 import { workOn } from './steps.ts'
 import { findOpen, turnRebuild } from './store.ts'
 
-type StartDeps = Omit<RebuildDeps, 'limits'> & { readonly limits?: Partial<RebuildDeps['limits']> }
+type StartDeps = Omit<RebuildDeps, 'limits' | 'meter'> & {
+  readonly limits?: Partial<RebuildDeps['limits']>
+  readonly meter?: RebuildDeps['meter']
+}
 
 export const startRebuild = (start: StartDeps): Running => {
-  const deps: RebuildDeps = { ...start, limits: { ...rebuildLimits, ...start.limits } }
+  const deps: RebuildDeps = {
+    ...start,
+    meter: start.meter ?? openRebuildMeter(),
+    limits: { ...rebuildLimits, ...start.limits },
+  }
   const stopping = new AbortController()
   const done = serve(deps, stopping.signal)
   done.catch(() => undefined)
@@ -42,15 +50,16 @@ const serve = async (deps: RebuildDeps, stopping: AbortSignal): Promise<void> =>
 const isPassing = (error: unknown): boolean => isOutage(error) || isReplayable(error)
 
 /** What trying again cannot mend ends the rebuild, and nothing else: live does not depend on it. */
-const fail = async ({ pool, clock, logger }: RebuildDeps, error: unknown): Promise<void> => {
+const fail = async ({ pool, clock, logger, meter }: RebuildDeps, error: unknown): Promise<void> => {
   const open = await findOpen(pool).catch(() => null)
   if (open === null) return
   const reason = error instanceof Fault ? error.message : String(error)
-  await turnRebuild(pool, {
+  const isFailed = await turnRebuild(pool, {
     ...{ id: open.id, from: open.state, to: 'failed' },
     at: clock(),
     reason,
-  }).catch(() => undefined)
+  }).catch(() => false)
+  if (isFailed) countEnd(meter, 'failed')
   logger.error({ err: error, rebuildId: open.id }, 'rebuild.failed')
 }
 
