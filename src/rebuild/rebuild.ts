@@ -1,6 +1,7 @@
 // The rebuild stage: of all processes that run it one works on the rebuild that is open, from request to swap.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '../fault.ts'
+import { leadOnce } from '../postgres/lead.ts'
 import { type Connection, isReplayable } from '../postgres/sql.ts'
 import { isOutage } from '../project/outage.ts'
 import type { Running } from '../running.ts'
@@ -37,7 +38,8 @@ export const startRebuild = (start: StartDeps): Running => {
 const serve = async (deps: RebuildDeps, stopping: AbortSignal): Promise<void> => {
   while (!stopping.aborted) {
     try {
-      await deps.pool.connect((seat) => workWhileHeld(deps, seat, stopping))
+      const term = (seat: Connection) => workWhileHeld(deps, seat, stopping)
+      await leadOnce(deps.pool, { key: lockKey, term })
     } catch (error) {
       if (stopping.aborted) return
       if (!isPassing(error)) await fail(deps, error)
@@ -72,21 +74,12 @@ const workWhileHeld = async (
   seat: Connection,
   stopping: AbortSignal,
 ): Promise<void> => {
-  const { rows } = await seat.query<{ held: boolean }>(
-    `select pg_try_advisory_lock(${lockKey}) as held`,
-  )
-  if (rows[0]?.held !== true) return
-  try {
-    while (!stopping.aborted) {
-      const open = await findOpen(seat)
-      const dropped = await dropLeftSchemas(seat, open?.id ?? null)
-      if (dropped.length > 0) deps.logger.info({ dropped }, 'rebuild.dropped')
-      if (open !== null) await workOn(deps, open, { seat, stopping })
-      await pause(deps.limits.pollMs, stopping)
-    }
-  } finally {
-    // Where this fails its error is the one to tell: the pool throws the session away, and the lock with it.
-    await seat.query(`select pg_advisory_unlock(${lockKey})`)
+  while (!stopping.aborted) {
+    const open = await findOpen(seat)
+    const dropped = await dropLeftSchemas(seat, open?.id ?? null)
+    if (dropped.length > 0) deps.logger.info({ dropped }, 'rebuild.dropped')
+    if (open !== null) await workOn(deps, open, { seat, stopping })
+    await pause(deps.limits.pollMs, stopping)
   }
 }
 
