@@ -9,8 +9,8 @@ import type { Running } from '../../src/running.ts'
 import { findSyncRun, requestSync } from '../../src/sync/request.ts'
 import { startSync } from '../../src/sync/sync.ts'
 import type { Condition } from '../oracle/language.ts'
-import { type Answers, answers, changesBetween } from '../oracle/oracle.ts'
-import { type Call, withoutDuplicates } from '../oracle/people.ts'
+import { answers, changesBetween } from '../oracle/oracle.ts'
+import { type Call, peopleOf, withoutDuplicates } from '../oracle/people.ts'
 import type { Json } from '../oracle/values.ts'
 import { aRig, audience, type Rig, type Sent, until } from '../project/rig.ts'
 import { aDestination } from '../support/configuration.ts'
@@ -23,6 +23,7 @@ import {
   someSteps,
   starts,
 } from './audience-history.ts'
+import { type Forgotten, openForgetting } from './forgetting.ts'
 
 const codecs = await openCodecs({})
 const day = 86_400_000
@@ -33,7 +34,8 @@ type Turn = 'none' | 'restart' | 'repeat' | 'same' | 'swap'
 export type LineScene = {
   readonly start: number
   readonly definitions: readonly Definition[]
-  readonly steps: readonly (Step & { readonly turn: Turn })[]
+  /** `forgotten`: who is deleted before the calls. */
+  readonly steps: readonly (Step & { readonly turn: Turn; readonly forgotten: Forgotten | null })[]
   /** Before which step each audience is there: those of a key divisible by it wait for `from`. */
   readonly late: { readonly every: number; readonly from: number }
   readonly limits: {
@@ -47,14 +49,27 @@ const turns = fc.constantFrom<Turn>(
   ...(['none', 'none', 'none', 'none', 'restart', 'repeat', 'same', 'swap'] as const),
 )
 
+const forgotten = fc.oneof(
+  { weight: 4, arbitrary: fc.constant(null) },
+  fc.constantFrom<Forgotten>(
+    ...['u1', 'u2', 'u3', 'never'].map((value) => ({ kind: 'user', value }) as const),
+    { kind: 'anonymous', value: 'a1' },
+  ),
+)
+
 export const lineScene = (traits: number, audiences: number): fc.Arbitrary<LineScene> =>
   fc.record({
     start: fc.constantFrom(...starts),
     definitions: someDefinitions(traits, audiences),
     steps: someSteps(saidByAnyone, { min: 4, max: 9, calls: 6 }).chain((steps) =>
       fc
-        .array(turns, { minLength: steps.length, maxLength: steps.length })
-        .map((list) => steps.map((step, at) => ({ ...step, turn: list[at] as Turn }))),
+        .array(fc.record({ turn: turns, forgotten }), {
+          minLength: steps.length,
+          maxLength: steps.length,
+        })
+        .map((list) =>
+          steps.map((step, at) => ({ ...step, ...(list[at] as (typeof list)[number]) })),
+        ),
     ),
     late: fc.record({ every: fc.constantFrom(2, 3, 5), from: fc.nat({ max: 6 }) }),
     limits: fc.record({
@@ -71,6 +86,7 @@ export const playLine = async (pool: Pool, scene: LineScene): Promise<void> => {
     await line.change(0)
     for (const [at, step] of scene.steps.entries()) {
       await line.change(at, step.turn)
+      await line.forget(step.forgotten)
       await line.send(step)
       await line.synced(at)
     }
@@ -97,11 +113,13 @@ export const openLine = async (pool: Pool, scene: Opening) => {
   // All definitions are read at each look.
   const limited = { ...limits, buildPollMs: 40 }
   const log: Call[] = []
-  const before = new Map<string, Answers>()
+  const before = new Map<string, Map<string, Json>>()
   let last: readonly Sent[] = []
   let now = definitions
   let there = definitions
-  let projector: Running = rig.start({ limits: limited })
+  const { suppressions, forget, close } = await openForgetting(rig)
+  const startProjector = () => rig.start({ limits: limited, suppressions })
+  let projector: Running = startProjector()
   const [source, appender] = [rig.log.source(), rig.log.appender()]
   const sync = startSync({ ...rig.deps, source, appender, codecs })
   const outbound = outboundOf(rig)
@@ -125,7 +143,7 @@ export const openLine = async (pool: Pool, scene: Opening) => {
     change: async (at: number, turn: Turn = 'none') => {
       if (turn === 'restart') {
         await projector.stop()
-        projector = rig.start({ limits: limited })
+        projector = startProjector()
       }
       const isChanged = at === 0 || at === late.from || turn === 'same' || turn === 'swap'
       if (!isChanged) return
@@ -136,6 +154,17 @@ export const openLine = async (pool: Pool, scene: Opening) => {
       there = now.filter((it) => !absent.has(it.key) && !refersTo(it, absent, now))
       const audiences = there.map((it) => configured(it, now.indexOf(it)))
       rig.live.replace({ audiences, destinations: [aDestination()] })
+    },
+    /** Nobody is told of it: whoever comes back under the same id begins with nothing. */
+    forget: async (subject: Forgotten | null) => {
+      if (subject === null) return
+      const { kind, value } = subject
+      const person = peopleOf(withoutDuplicates(log)).find(({ identities }) =>
+        identities.includes(`${kind} ${value}`),
+      )
+      log.push(await forget(subject))
+      for (const identity of person?.identities ?? [])
+        for (const told of before.values()) told.delete(identity.replace(/^user /, ''))
     },
     send: async (step: LineScene['steps'][number]) => {
       const times = log.map(({ timestamp, receivedAt }) => Math.min(timestamp, receivedAt))
@@ -163,7 +192,7 @@ export const openLine = async (pool: Pool, scene: Opening) => {
         const id = now.indexOf(definition) + 1
         const { named, nameless } = answers(calls, { ...definition, others: now }, rig.now())
         const expected = changesBetween(definition, before.get(key) ?? new Map(), named)
-        before.set(key, named)
+        before.set(key, new Map(named))
         const where = `${key} at step ${at}: ${JSON.stringify(definition)}`
         expect(
           told.filter((it) => it.startsWith(`${key} `)),
@@ -179,7 +208,10 @@ export const openLine = async (pool: Pool, scene: Opening) => {
         )
       }
     },
-    stop: () => Promise.all([projector.stop(), sync.stop()]),
+    stop: async () => {
+      await Promise.all([projector.stop(), sync.stop()])
+      await close()
+    },
   }
 }
 
