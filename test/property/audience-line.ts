@@ -22,6 +22,7 @@ import {
   saidByAnyone,
   someSteps,
   starts,
+  withoutOrder,
 } from './audience-history.ts'
 import { type Forgotten, openForgetting } from './forgetting.ts'
 
@@ -38,6 +39,8 @@ export type LineScene = {
   readonly steps: readonly (Step & { readonly turn: Turn; readonly forgotten: Forgotten | null })[]
   /** Before which step each audience is there: those of a key divisible by it wait for `from`. */
   readonly late: { readonly every: number; readonly from: number }
+  /** Of the log, read by two projectors where there are several. */
+  readonly partitions: number
   readonly limits: {
     readonly batchCallsMax: number
     readonly historyCallsMax: number
@@ -57,11 +60,20 @@ const forgotten = fc.oneof(
   ),
 )
 
-export const lineScene = (traits: number, audiences: number): fc.Arbitrary<LineScene> =>
+/** Several partitions have no order among each other: each visitor is of one user there. */
+const saidIn = (partitions: number): fc.Arbitrary<Said> =>
+  partitions === 1 ? saidByAnyone : saidByAnyone.map(withoutOrder)
+
+export const lineScene = (
+  traits: number,
+  audiences: number,
+  partitions = 1,
+): fc.Arbitrary<LineScene> =>
   fc.record({
+    partitions: fc.constant(partitions),
     start: fc.constantFrom(...starts),
     definitions: someDefinitions(traits, audiences),
-    steps: someSteps(saidByAnyone, { min: 4, max: 9, calls: 6 }).chain((steps) =>
+    steps: someSteps(saidIn(partitions), { min: 4, max: 9, calls: 6 }).chain((steps) =>
       fc
         .array(fc.record({ turn: turns, forgotten }), {
           minLength: steps.length,
@@ -97,15 +109,15 @@ export const playLine = async (pool: Pool, scene: LineScene): Promise<void> => {
 
 const whole = {
   late: { every: 2, from: 0 },
+  partitions: 1,
   limits: { batchCallsMax: 5_000, historyCallsMax: 5_000, evaluateUsersMax: 5_000 },
 }
 
 type Opening = Pick<LineScene, 'start' | 'definitions'> & Partial<LineScene>
 
 export const openLine = async (pool: Pool, scene: Opening) => {
-  const { start, definitions, late, limits } = { ...whole, ...scene }
-  // One partition, so that the log has one order for both.
-  const rig = await aRig(pool, [], partitionsOf(1))
+  const { start, definitions, late, limits, partitions } = { ...whole, ...scene }
+  const rig = await aRig(pool, [], { ...partitionsOf(1), calls: partitions })
   await pool.query('truncate sync_run, sync_chunk, sync_schedule, outbox restart identity')
   await pool.query('update outbox_shard set seq = 0')
   await pool.query('update relay set bounds = null')
@@ -118,8 +130,12 @@ export const openLine = async (pool: Pool, scene: Opening) => {
   let now = definitions
   let there = definitions
   const { suppressions, forget, close } = await openForgetting(rig)
-  const startProjector = () => rig.start({ limits: limited, suppressions })
-  let projector: Running = startProjector()
+  const startProjectors = () =>
+    Array.from({ length: Math.min(partitions, 2) }, () =>
+      rig.start({ limits: limited, suppressions }),
+    )
+  const stopProjectors = () => Promise.all(projectors.map((projector) => projector.stop()))
+  let projectors: readonly Running[] = startProjectors()
   const [source, appender] = [rig.log.source(), rig.log.appender()]
   const sync = startSync({ ...rig.deps, source, appender, codecs })
   const outbound = outboundOf(rig)
@@ -142,8 +158,8 @@ export const openLine = async (pool: Pool, scene: Opening) => {
   return {
     change: async (at: number, turn: Turn = 'none') => {
       if (turn === 'restart') {
-        await projector.stop()
-        projector = startProjector()
+        await stopProjectors()
+        projectors = startProjectors()
       }
       const isChanged = at === 0 || at === late.from || turn === 'same' || turn === 'swap'
       if (!isChanged) return
@@ -209,7 +225,7 @@ export const openLine = async (pool: Pool, scene: Opening) => {
       }
     },
     stop: async () => {
-      await Promise.all([projector.stop(), sync.stop()])
+      await Promise.all([stopProjectors(), sync.stop()])
       await close()
     },
   }
@@ -269,9 +285,10 @@ const outboundOf = (rig: Rig) => {
     const found: string[] = []
     for await (const { entries } of source.read({ topic: 'outbound', partition: 0, from, until }))
       for (const { body } of await codecs.outbound.decode(entries.map(({ value }) => value))) {
-        const { userId, traits } = JSON.parse(Buffer.from(body).toString()) as {
+        // A notice of a deletion has none.
+        const { userId, traits = {} } = JSON.parse(Buffer.from(body).toString()) as {
           userId: string
-          traits: Record<string, Json>
+          traits?: Record<string, Json>
         }
         for (const [key, value] of Object.entries(traits)) found.push(line(key, userId, value))
       }
