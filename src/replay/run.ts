@@ -152,6 +152,7 @@ const saveNext = async (
   const goesOn = await before
   if (!(await appended) || !work.state.isOurs) return false
   count(work.state.tally, portion)
+  work.run.deps.meter.sent += entries.length
   work.state.tally.expired += expired
   return (await save(work, { read, verdict })) && goesOn
 }
@@ -257,6 +258,7 @@ const save = async ({ run, state }: Work, { read, verdict }: Saving): Promise<bo
         })
   state.read = read
   state.isOurs = then !== null
+  deps.meter.read += read - before
   if (then === 'draining') deps.logger.info({ replayId: id, sent: tally.sent }, 'replay.read')
   return then === 'running'
 }
