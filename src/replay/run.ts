@@ -144,7 +144,7 @@ type Both = { readonly appended: Promise<boolean>; readonly before: Promise<bool
 /** What the log has taken is counted, also of a replay that was cancelled meanwhile. */
 const saveNext = async (
   work: Work,
-  { portion, read, expired, verdict }: Finishing,
+  { portion, entries, read, expired, verdict }: Finishing,
   { appended, before }: Both,
 ): Promise<boolean> => {
   // Both are over before this is: nothing goes on behind a replay that was given up.
