@@ -25,7 +25,7 @@ const leadSeconds = 1
 /** Once before the pairs: compilers need tens of thousands of posts. */
 const warmUpSeconds = 3
 /** More than the product can send in a second, so that its log never runs dry. */
-const callsPerSecond = 12_000
+const callsPerSecond = 30_000
 
 export const run = async (span: Span): Promise<void> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-bench-'))
