@@ -11,6 +11,7 @@ COPY --from=packages /millrace/node_modules ./node_modules
 COPY package.json LICENSE ./
 COPY migrations ./migrations
 COPY schemas ./schemas
+COPY dashboard ./dashboard
 COPY src ./src
 RUN mkdir /data && chown node:node /data
 USER node

@@ -9,6 +9,7 @@ import { begin } from '../src/rebuild/begin.ts'
 import { type RebuildDeps, vectorOf } from '../src/rebuild/deps.ts'
 import { openFold } from '../src/rebuild/fold.ts'
 import { rebuildLimits } from '../src/rebuild/limits.ts'
+import { openRebuildMeter } from '../src/rebuild/meter.ts'
 import { schemaOf } from '../src/rebuild/schema.ts'
 import { answerParent } from './deliver-processes.ts'
 import { eventNames, one } from './project-audiences.ts'
@@ -82,6 +83,7 @@ const deps: RebuildDeps = {
   clock,
   logger: pino({ level: process.env['BENCH_LOG'] ?? 'silent' }),
   limits: rebuildLimits,
+  meter: openRebuildMeter(),
 }
 
 const runProduct = async (): Promise<{ readonly seconds: number; readonly width: number }> => {

@@ -1,4 +1,5 @@
 // sync against bare INSERT and produce of the same rows; and what it costs when ten times as many do not change.
+import { bytesList, numberList, textList } from '../src/audience/lists.ts'
 import type { Outbound } from '../src/domain/message.ts'
 import { outboundKey } from '../src/domain/message.ts'
 import type { Sql } from '../src/postgres/sql.ts'
@@ -123,11 +124,11 @@ const saveBare = (tx: Sql, messages: readonly Outbound[], at: Date): Promise<unk
          as o(shard, seq, message_id, user_id, body)`,
     [
       at,
-      messages.map(({ shard }) => shard),
-      messages.map((message) => message.seq),
-      messages.map(({ messageId }) => messageId),
-      messages.map(({ userId }) => userId),
-      messages.map(({ body }) => body),
+      numberList(messages.map(({ shard }) => shard)),
+      numberList(messages.map((message) => message.seq)),
+      textList(messages.map(({ messageId }) => messageId)),
+      textList(messages.map(({ userId }) => userId)),
+      bytesList(messages.map(({ body }) => body)),
     ],
   )
 

@@ -6,6 +6,9 @@ import type { Count, CountName } from './collect/count.ts'
 import { type Meter, openMeter } from './deliver/meter.ts'
 import { addDeliveryMetrics } from './delivery-metrics.ts'
 import type { Counted } from './domain/pipeline.ts'
+import { addRebuildMetrics, addReplayMetrics } from './past-metrics.ts'
+import { openRebuildMeter, type RebuildMeter } from './rebuild/meter.ts'
+import { openReplayMeter, type ReplayMeter } from './replay/meter.ts'
 
 export type Metrics = {
   readonly contentType: string
@@ -18,6 +21,8 @@ export type Metrics = {
   readonly meter: Meter
   /** What the archive stage counts. */
   readonly archive: ArchiveMeter
+  readonly rebuild: RebuildMeter
+  readonly replay: ReplayMeter
   /** Told of each deletion request that ended, with the seconds since it was made. */
   readonly deletionEnded: (state: 'finished' | 'failed', seconds: number) => void
   /** Called before every answer, to hand in what was held back. */
@@ -52,6 +57,10 @@ export const openMetrics = (): Metrics => {
   addDeliveryMetrics(registry, meter)
   const archive = openArchiveMeter()
   addArchiveMetrics(registry, archive)
+  const rebuild = openRebuildMeter()
+  addRebuildMetrics(registry, rebuild)
+  const replay = openReplayMeter()
+  addReplayMetrics(registry, replay)
   const handIns: (() => void)[] = []
   return {
     contentType: registry.contentType,
@@ -63,6 +72,8 @@ export const openMetrics = (): Metrics => {
     meter,
     deletionEnded: deletionMetrics(registry),
     archive,
+    rebuild,
+    replay,
     beforeText: (handIn) => void handIns.push(handIn),
     count: (name, labels, amount) => {
       const named = Object.entries(labels).map(([label, value]) => [labelName(label), value])

@@ -196,11 +196,11 @@ const startReaders = async (deps: Deps, add: Add): Promise<string | null> => {
         limits: keepingOf(config),
       }),
     })
-    add({ name: 'replay', running: startReplay(deps) })
+    add({ name: 'replay', running: startReplay({ ...deps, meter: deps.metrics.replay }) })
   }
   if (has('project')) {
     add({ name: 'project', running: startProject(deps) })
-    add({ name: 'rebuild', running: startRebuild(deps) })
+    add({ name: 'rebuild', running: startRebuild({ ...deps, meter: deps.metrics.rebuild }) })
     add({ name: 'erase', running: startErase({ ...deps, ended: deps.metrics.deletionEnded }) })
   }
   if (has('sync')) add({ name: 'sync', running: startSync(deps) })

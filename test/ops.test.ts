@@ -40,6 +40,9 @@ const told = async (): Promise<ReadonlyMap<string, ReadonlySet<string>>> => {
   const metrics = openMetrics()
   fill(metrics.meter)
   metrics.archive.standing = [{ topic: 'calls', partition: 0, lag: 1, headroom: 1 }]
+  metrics.rebuild.state = 'differs'
+  metrics.rebuild.ended.set('failed', 1)
+  metrics.replay.open = new Map([['running', 1]])
   const counted = {
     sourceId: 1,
     destinationId: null,
@@ -60,12 +63,14 @@ const told = async (): Promise<ReadonlyMap<string, ReadonlySet<string>>> => {
 }
 
 const namesIn = (expr: string) =>
-  [...expr.matchAll(/\b((?:operator|webhook|millrace|archive)_[a-z_]+)(?:\{([^}]*)\})?/g)].map(
-    ([, name = '', inside = '']) => ({
-      name,
-      labels: [...inside.matchAll(/(\w+)(?:=~|!=|=)/g)].map(([, label]) => label as string),
-    }),
-  )
+  [
+    ...expr.matchAll(
+      /\b((?:operator|webhook|millrace|archive|rebuild|replay)_[a-z_]+)(?:\{([^}]*)\})?/g,
+    ),
+  ].map(([, name = '', inside = '']) => ({
+    name,
+    labels: [...inside.matchAll(/(\w+)(?:=~|!=|=)/g)].map(([, label]) => label as string),
+  }))
 
 test('every metric and label in the alert rules and the dashboard is told', async () => {
   const known = await told()

@@ -7,6 +7,7 @@ import { sqlState } from '../postgres/sql.ts'
 import { type Answer, failure, refusal } from './answer.ts'
 import { authenticate } from './authenticate.ts'
 import { type AdminDeps, adminLimits } from './deps.ts'
+import { addPages } from './pages.ts'
 import type { Actor, Route } from './route.ts'
 
 declare module 'fastify' {
@@ -47,6 +48,7 @@ export const buildServer = (
   const add = (scope: FastifyInstance, chosen: (route: Route) => boolean) => {
     for (const route of routes) if (chosen(route)) addRoute(scope, deps, { route, stopping })
   }
+  addPages(app)
   add(app, ({ yaml, raw }) => yaml !== true && raw === undefined)
   app.register((scope, _options, done) => {
     const types = ['application/yaml', 'application/x-yaml', 'text/yaml']

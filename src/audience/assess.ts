@@ -1,5 +1,5 @@
 // Evaluating a user's audiences at an instant: which memberships flip, and when to look again.
-import { type Facts, holds, leafTurns, leafValue } from '../domain/condition/evaluate.ts'
+import { holds, leafTurns, leafValue } from '../domain/condition/evaluate.ts'
 import { changeWithin } from '../domain/condition/turn.ts'
 import type { PlannedAudience } from './plan.ts'
 import { factsOf, type UserState } from './state.ts'
@@ -31,47 +31,42 @@ export const assess = (user: UserState, { audiences, at, whole }: Look): readonl
   const flips: Flip[] = []
   // Whatever is not before the earliest instant known needs no closer look.
   let due = whole ? Number.POSITIVE_INFINITY : user.due
-  for (const audience of audiences) {
-    const now = yieldOf(audience, facts, { at, until: due })
-    due = Math.min(due, now.due)
-    if (!take(user, audience, now)) continue
-    const mark = audience.yields.type === 'mark'
-    flips.push({ audienceId: audience.id, userKey: user.key, userId: user.userId, mark, ...now.of })
+  const { key: userKey, userId } = user
+  for (const { id: audienceId, yields } of audiences) {
+    if (yields.type === 'value') {
+      const found = leafValue(yields.leaf, facts, at)
+      const value = found === undefined ? null : JSON.stringify(found)
+      due = Math.min(due, leafTurns(yields.leaf, facts, at))
+      if (!takeValue(user, audienceId, value)) continue
+      flips.push({ audienceId, userKey, userId, member: value !== null, value, mark: false })
+    } else {
+      const member = holds(yields.condition, facts, at)
+      due = Math.min(due, changeWithin(yields.condition, facts, { at, until: due }))
+      if (!takeMember(user, audienceId, member)) continue
+      flips.push({ audienceId, userKey, userId, member, value: null, mark: yields.type === 'mark' })
+    }
   }
   user.due = due
   return flips
 }
 
-type Now = { readonly of: Pick<Flip, 'member' | 'value'>; readonly due: number }
-
-type Span = { readonly at: number; readonly until: number }
-
-const yieldOf = ({ yields }: PlannedAudience, facts: Facts, span: Span): Now => {
-  const { at } = span
-  if (yields.type !== 'value') {
-    const { condition } = yields
-    const member = holds(condition, facts, at)
-    return { of: { member, value: null }, due: changeWithin(condition, facts, span) }
-  }
-  const found = leafValue(yields.leaf, facts, at)
-  const value = found === undefined ? null : JSON.stringify(found)
-  return { of: { member: value !== null, value }, due: leafTurns(yields.leaf, facts, at) }
+/** Whether it is another than the user had. */
+const takeValue = (user: UserState, id: number, value: string | null): boolean => {
+  if ((user.computed.get(id) ?? null) === value) return false
+  const computed = new Map(user.computed)
+  if (value === null) computed.delete(id)
+  else computed.set(id, value)
+  user.computed = computed
+  return true
 }
 
-/** Whether it is another than the user had. */
-const take = (user: UserState, { id, yields }: PlannedAudience, { of }: Now): boolean => {
-  if (yields.type === 'value') {
-    if ((user.computed.get(id) ?? null) === of.value) return false
-    const computed = new Map(user.computed)
-    if (of.value === null) computed.delete(id)
-    else computed.set(id, of.value)
-    user.computed = computed
-    return true
-  }
-  if (of.member === user.members.includes(id)) return false
-  user.members = of.member
-    ? [...user.members, id].sort((left, right) => left - right)
-    : user.members.filter((held) => held !== id)
+/** Whether that is another than it was. */
+const takeMember = (user: UserState, id: number, member: boolean): boolean => {
+  const { members } = user
+  let at = 0
+  while (at < members.length && (members[at] as number) < id) at++
+  if ((members[at] === id) === member) return false
+  user.members = member ? members.toSpliced(at, 0, id) : members.toSpliced(at, 1)
   return true
 }
 

@@ -4,7 +4,15 @@
 export const numberList = (numbers: readonly number[]): string => `{${numbers.join(',')}}`
 
 /** For `$1::text[]`. */
-export const textList = (texts: readonly string[]): string => `{${texts.map(quoted).join(',')}}`
+export const textList = (texts: readonly (string | null)[]): string =>
+  `{${texts.map(quoted).join(',')}}`
 
-const quoted = (text: string): string =>
-  `"${/["\\]/.test(text) ? text.replace(/["\\]/g, '\\$&') : text}"`
+const quoted = (text: string | null): string =>
+  text === null ? 'null' : `"${/["\\]/.test(text) ? text.replace(/["\\]/g, '\\$&') : text}"`
+
+/** For `$1::bytea[]`. */
+export const bytesList = (values: readonly Uint8Array[]): string =>
+  `{${values.map((bytes) => `"\\\\x${hexOf(bytes)}"`).join(',')}}`
+
+const hexOf = ({ buffer, byteOffset, byteLength }: Uint8Array): string =>
+  Buffer.from(buffer, byteOffset, byteLength).toString('hex')

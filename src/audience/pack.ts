@@ -1,7 +1,7 @@
 // The binary form of a user's state in ustate.st: typically a few hundred bytes, far below 2 kB.
 import { type ByteWriter, byteWriter, packedReader } from '../domain/bytes.ts'
 import type { Stamp, Traits } from '../domain/traits.ts'
-import type { UserState } from './state.ts'
+import type { Folded, UserState } from './state.ts'
 import { eachSummary } from './unpack.ts'
 import { fromFirstFormat } from './upgrade.ts'
 
@@ -33,12 +33,8 @@ export const repack = (user: UserState, known: Known): void => {
     writer,
     user.members.every(known.audience) ? user.members : user.members.filter(known.audience),
   )
-  const computed = [...user.computed].filter(([id]) => known.audience(id))
-  writer.varint(computed.length)
-  for (const [id, value] of computed.sort(([left], [right]) => left - right)) {
-    writer.varint(id)
-    writer.text(value)
-  }
+  if (user.computed.size === 0) writer.varint(0)
+  else packComputed(writer, user.computed, known)
   const summariesAt = writer.length()
   packSummaries(writer, user, known)
   const traitsAt = writer.length()
@@ -52,6 +48,16 @@ export const repack = (user: UserState, known: Known): void => {
   user.values = null
 }
 
+const packComputed = (to: ByteWriter, held: UserState['computed'], known: Known): void => {
+  const computed = [...held].filter(([id]) => known.audience(id))
+  if (computed.length > 1) computed.sort(([left], [right]) => left - right)
+  to.varint(computed.length)
+  for (const [id, value] of computed) {
+    to.varint(id)
+    to.text(value)
+  }
+}
+
 const packAscending = (to: ByteWriter, ids: readonly number[]): void => {
   to.varint(ids.length)
   let last = 0
@@ -61,47 +67,61 @@ const packAscending = (to: ByteWriter, ids: readonly number[]): void => {
   }
 }
 
+const noneFolded: readonly Folded[] = []
+
 /** Ascending by id; what was not folded is copied as it stands. */
 const packSummaries = (to: ByteWriter, user: UserState, known: Known): void => {
-  const { packed, summariesAt, folded } = user
-  const made = folded === null ? [] : [...folded].filter(([id]) => known.leaf(id))
-  if (made.length > 1) made.sort(([left], [right]) => left - right)
-  const isKept = (id: number) => known.leaf(id) && folded?.has(id) !== true
-  let count = made.length
-  reader.open(packed, summariesAt)
-  eachSummary(reader, (id) => {
-    if (isKept(id)) count += 1
-  })
-  to.varint(count)
+  const { packed, summariesAt } = user
+  const folded = user.folded ?? noneFolded
+  const made = folded.every(({ id }) => known.leaf(id))
+    ? folded
+    : folded.filter(({ id }) => known.leaf(id))
+  to.varint(made.length + countKept(user, made, known))
   let [last, next] = [0, 0]
-  const writeMade = (until: number) => {
-    for (; next < made.length; next++) {
-      const [id, { kind, summary }] = made[next] as (typeof made)[number]
-      if (id > until) return
-      to.varint(id - last)
-      to.sized(() => kind.write(to, summary))
-      last = id
-    }
-  }
   reader.open(packed, summariesAt)
-  reader.varint()
-  let [passed, copied] = [0, reader.at()]
-  reader.open(packed, summariesAt)
-  eachSummary(reader, (id, from, until) => {
-    writeMade(id)
-    if (isKept(id)) {
+  let left = reader.varint()
+  let [id, passed, copied] = [0, 0, reader.at()]
+  for (; left > 0; left--) {
+    id += reader.varint()
+    const length = reader.varint()
+    const from = reader.at()
+    reader.skip(length)
+    for (; next < made.length && (made[next] as Folded).id < id; next++)
+      last = packMade(to, made[next] as Folded, last)
+    const isMade = made[next]?.id === id
+    if (!isMade && known.leaf(id)) {
       // After the same one as before its head says the same, too.
       if (last !== passed) {
         to.varint(id - last)
-        to.varint(until - from)
+        to.varint(length)
       }
-      to.packed(packed, last === passed ? copied : from, until)
+      to.packed(packed, last === passed ? copied : from, from + length)
       last = id
     }
     passed = id
-    copied = until
-  })
-  writeMade(Number.POSITIVE_INFINITY)
+    copied = from + length
+  }
+  for (; next < made.length; next++) last = packMade(to, made[next] as Folded, last)
+}
+
+/** How many of the stored ones stay as they are. */
+const countKept = (user: UserState, made: readonly Folded[], known: Known): number => {
+  let [count, next, id] = [0, 0, 0]
+  reader.open(user.packed, user.summariesAt)
+  for (let left = reader.varint(); left > 0; left--) {
+    id += reader.varint()
+    reader.skip(reader.varint())
+    while (next < made.length && (made[next] as Folded).id < id) next++
+    if (made[next]?.id !== id && known.leaf(id)) count += 1
+  }
+  return count
+}
+
+/** Returns its id. */
+const packMade = (to: ByteWriter, { id, kind, summary }: Folded, last: number): number => {
+  to.varint(id - last)
+  to.sized(() => kind.write(to, summary))
+  return id
 }
 
 /** Traits of one call share its stamp, so stamps are written once and referred to. */

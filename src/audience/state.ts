@@ -9,7 +9,7 @@ import { readLeaf, readLeaves, unpackTraits } from './unpack.ts'
 export const shards = 64
 
 /** A summary made since the user was packed, and how it is written. */
-export type Folded = { readonly kind: Kind<Summary>; readonly summary: Summary }
+export type Folded = { readonly id: number; readonly kind: Kind<Summary>; summary: Summary }
 
 /** Changed in place while a batch is folded; what a failed batch touched is thrown away. */
 export type UserState = {
@@ -32,8 +32,8 @@ export type UserState = {
   /** Where in it the summaries start, and where the traits do. */
   summariesAt: number
   traitsAt: number
-  /** Summaries folded since they were packed. */
-  folded: Map<number, Folded> | null
+  /** Summaries folded since they were packed, ascending by id: a few, which are looked through. */
+  folded: Folded[] | null
   /** `null` unless they were written since: most calls write none. */
   traits: Traits | null
   /** As conditions read them; dropped when traits change. */
@@ -50,15 +50,22 @@ export const traitsOf = (user: UserState): Traits =>
 
 /** `undefined` where nothing of the leaf was folded yet. */
 export const summaryOf = (user: UserState, leaf: Leaf): Summary | undefined => {
-  const folded = user.folded?.get(leaf.id)
-  return folded === undefined ? readLeaf(user.packed, user.summariesAt, leaf) : folded.summary
+  const { folded } = user
+  if (folded !== null) for (const held of folded) if (held.id === leaf.id) return held.summary
+  return readLeaf(user.packed, user.summariesAt, leaf)
 }
 
 type Leaf = Pick<PlannedLeaf, 'id' | 'kind'>
 
 export const setSummary = (user: UserState, { id, kind }: Leaf, summary: Summary): void => {
-  user.folded ??= new Map()
-  user.folded.set(id, { kind, summary })
+  user.folded ??= []
+  const { folded } = user
+  let at = folded.length
+  while (at > 0 && (folded[at - 1] as Folded).id > id) at--
+  const held = folded[at - 1]
+  if (held?.id === id) held.summary = summary
+  else if (at === folded.length) folded.push({ id, kind, summary })
+  else folded.splice(at, 0, { id, kind, summary })
 }
 
 export const newUser = (key: number, workspaceId: number): UserState => ({
@@ -82,7 +89,8 @@ export const newUser = (key: number, workspaceId: number): UserState => ({
 
 /** For one look at a user as they are: a summary that several conditions ask for is read once. */
 export const factsOf = (user: UserState): Facts => {
-  const read = new Map<number, Summary>()
+  const ids: number[] = []
+  const read: (Summary | undefined)[] = []
   return {
     traits: () => {
       user.values ??= traitValues(traitsOf(user))
@@ -90,10 +98,11 @@ export const factsOf = (user: UserState): Facts => {
     },
     identified: user.userId !== null,
     summary: (leaf) => {
-      const held = read.get(leaf.id)
-      if (held !== undefined) return held
+      const at = ids.indexOf(leaf.id)
+      if (at >= 0) return read[at]
       const summary = summaryOf(user, leaf)
-      if (summary !== undefined) read.set(leaf.id, summary)
+      ids.push(leaf.id)
+      read.push(summary)
       return summary
     },
   }
@@ -119,7 +128,7 @@ export const absorb = (
 ): void => {
   const ids = [
     ...readLeaves(vanished.packed, vanished.summariesAt),
-    ...(vanished.folded ?? new Map()).keys(),
+    ...(vanished.folded ?? []).map(({ id }) => id),
   ]
   for (const id of new Set(ids)) {
     const leaf = leaves.get(id)

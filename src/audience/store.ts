@@ -2,7 +2,7 @@
 import type { Connection, Sql } from '../postgres/sql.ts'
 import type { Flip } from './assess.ts'
 import { copyRows, type UserRow } from './copy.ts'
-import { numberList } from './lists.ts'
+import { numberList, textList } from './lists.ts'
 import { repack } from './pack.ts'
 import { knownTo, type Plan } from './plan.ts'
 import { type PackedRow, packedUser, readRows, usersInValue } from './rows.ts'
@@ -151,9 +151,36 @@ function* packedRows(users: readonly UserState[], plan: Plan): Generator<UserRow
   }
 }
 
+/**
+ * Writes users, locked or not, each with its next `ver`: `false` when the stored one of any is not the
+ * one it was made from, and then the transaction is to be rolled back. Locks rows in the order of keys.
+ */
+export const replaceUsers = async (
+  tx: Connection,
+  users: readonly UserState[],
+  plan: Plan,
+): Promise<boolean> => {
+  if (users.length === 0) return true
+  const stored = users.reduce((sum, { ver }) => sum + (ver > 0 ? 1 : 0), 0)
+  const ordered = users.toSorted((left, right) => left.key - right.key)
+  await tx.copyIn(copyIn, copyRows(packedRows(ordered, plan)))
+  if (stored > 0) {
+    const { rowCount } = await tx.query(
+      `update ustate u set (ver, user_id, st, due) = (i.ver, i.user_id, i.st, i.due)
+         from ustate_in i where u.user_key = i.user_key and u.ver = i.ver - 1`,
+    )
+    if (rowCount !== stored) return false
+  }
+  if (stored < users.length)
+    await tx.query('insert into ustate select * from ustate_in where ver = 1')
+  return true
+}
+
+const copyIn = 'copy ustate_in from stdin (format binary)'
+
 /** COPY into a session table, then one upsert: the fastest of the ways tried, at any row width. */
 export const saveRows = async (tx: Connection, rows: Iterable<UserRow>): Promise<void> => {
-  await tx.copyIn('copy ustate_in from stdin (format binary)', copyRows(rows))
+  await tx.copyIn(copyIn, copyRows(rows))
   await tx.query(
     `insert into ustate select * from ustate_in
      on conflict (user_key) do update
@@ -194,10 +221,10 @@ const enter = async (tx: Sql, flips: readonly Flip[], at: Date): Promise<void> =
        set cur = true, user_id = excluded.user_id, value = excluded.value,
            entered_at = case when membership.cur then membership.entered_at else excluded.entered_at end`,
     [
-      flips.map(({ audienceId }) => audienceId),
-      flips.map(({ userKey }) => userKey),
-      flips.map(({ userId }) => userId),
-      flips.map(({ value }) => value),
+      numberList(flips.map(({ audienceId }) => audienceId)),
+      numberList(flips.map(({ userKey }) => userKey)),
+      textList(flips.map(({ userId }) => userId)),
+      textList(flips.map(({ value }) => value)),
       at,
     ],
   )
@@ -205,7 +232,10 @@ const enter = async (tx: Sql, flips: readonly Flip[], at: Date): Promise<void> =
 
 /** The update takes the row locks, so that no sync can set `synced` between the two statements. */
 const leave = async (tx: Sql, flips: readonly Flip[]): Promise<void> => {
-  const keys = [flips.map(({ audienceId }) => audienceId), flips.map(({ userKey }) => userKey)]
+  const keys = [
+    numberList(flips.map(({ audienceId }) => audienceId)),
+    numberList(flips.map(({ userKey }) => userKey)),
+  ]
   const { rows } = await tx.query<{ audienceId: number; userKey: bigint; synced: boolean }>(
     `update membership m set cur = false, value = null
        from unnest($1::int[], $2::bigint[]) as f(audience_id, user_key)

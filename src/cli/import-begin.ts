@@ -21,7 +21,8 @@ export type Begun = {
 
 export const begin = async (options: Options, input: Input): Promise<Begun> => {
   const format = formatOf(options, input)
-  const mapping = options.mapping as JsonObject | null
+  // Beside tables in a folder, calls need none.
+  const mapping = format === 'ndjson' ? null : (options.mapping as JsonObject)
   const delimiter = format === 'ndjson' ? null : delimiterOf(format, mapping)
   // The stream of standard input comes once: its first row is looked at and put back.
   const content = openContent(input)
@@ -44,21 +45,34 @@ export const begin = async (options: Options, input: Input): Promise<Begun> => {
   return { import: made, format, delimiter, content }
 }
 
-/** What is no table and yet has a mapping, or the other way round, is refused. */
+/** A table without a mapping is refused. */
 export const formatOf = (
   { format, mapping }: Pick<Options, 'format' | 'mapping'>,
   { name }: Input,
 ): Begun['format'] => {
-  const named = /\.(csv|tsv)(\.gz)?$/i.exec(name)?.[1]?.toLowerCase() as 'csv' | 'tsv' | undefined
-  const found = format ?? named ?? (mapping === null ? 'ndjson' : 'csv')
+  const found = format ?? namedFormat(name) ?? (mapping === null ? 'ndjson' : 'csv')
   if (found !== 'ndjson' && mapping === null)
     throw failing(
       [`${name} is a table: say with --map which column becomes what, or --format ndjson`],
       2,
     )
-  if (found === 'ndjson' && mapping !== null)
-    throw failing([`--map is for csv and tsv, and ${name} is not one`], 2)
   return found
+}
+
+const namedFormat = (name: string): Begun['format'] | null => {
+  const ending = /\.(csv|tsv|ndjson|jsonl|log)(\.gz)?$/i.exec(name)?.[1]?.toLowerCase()
+  if (ending === undefined) return null
+  return ending === 'csv' || ending === 'tsv' ? ending : 'ndjson'
+}
+
+/** All are looked at before anything is read: a mapping that no table is there for is a mistake. */
+export const refuseMisfits = (
+  options: Pick<Options, 'format' | 'mapping'>,
+  inputs: readonly Input[],
+) => {
+  const formats = inputs.map((input) => formatOf(options, input))
+  if (options.mapping !== null && formats.every((format) => format === 'ndjson'))
+    throw failing([`--map is for csv and tsv, and ${inputs[0]?.name} is not one`], 2)
 }
 
 const columnsOf = async (content: Content, { name }: Input, delimiter: string) => {

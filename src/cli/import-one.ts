@@ -190,8 +190,9 @@ type End = {
 const tell = (options: Options, { name, end, wasFinished, path }: End): void => {
   const { terminal, isDryRun, isJson } = options
   if (isJson) {
-    const { recent: _, ...shown } = end
-    terminal.out(JSON.stringify(shown))
+    // `line` is the one that would come next.
+    const { recent: _, line, ...shown } = end
+    terminal.out(JSON.stringify({ ...shown, lines: line - 1 }))
     return
   }
   const amounts = [

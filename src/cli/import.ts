@@ -3,7 +3,7 @@
 import { ContentError } from '../import/content.ts'
 import { type Admin, type Ask, adminOptions, failing, readValue, withAdmin } from './client.ts'
 import { type Call, type Command, flag, text } from './command.ts'
-import { formatOf } from './import-begin.ts'
+import { refuseMisfits } from './import-begin.ts'
 import { type Input, inputsOf } from './import-input.ts'
 import { importOne, type Options, type Outcome } from './import-one.ts'
 
@@ -38,7 +38,7 @@ export const command: Command = {
       return await withAdmin(call, async (ask, admin) => {
         const options = await optionsOf(call, { ask, admin, stopping: stop.signal })
         const inputs = await inputsOf(call.positionals, text(call, 'name'))
-        for (const input of inputs) formatOf(options, input)
+        refuseMisfits(options, inputs)
         const outcomes: Outcome[] = []
         for (const input of inputs) {
           outcomes.push(await importOne(options, input).catch(told(input)))

@@ -105,6 +105,7 @@ const bodyOf = async (call: Call, ask: Ask): Promise<object> => {
   const [destination, since] = [text(call, 'destination'), text(call, 'from')]
   if (destination === null || since === null)
     throw failing(['name a --destination, and say --from which time on'], 2)
+  for (const option of ['from', 'until']) refuseNoTime(option, text(call, option))
   const { id } = theOne(await destinationsOf(call, ask), 'destination', destination)
   const wanted = texts(call, 'source')
   const sources = wanted.length === 0 ? [] : await sourcesOf(call, ask)
@@ -120,6 +121,15 @@ const bodyOf = async (call: Call, ask: Ask): Promise<object> => {
   }
   const known = Object.entries(given).filter(([, value]) => value !== null)
   return { destinationId: id, since, ...Object.fromEntries(known) }
+}
+
+/** In the words of the command line; the API has others. */
+const refuseNoTime = (option: string, given: string | null): void => {
+  if (given !== null && !(/^\d{4}-\d\d-\d\d/.test(given) && Number.isFinite(Date.parse(given))))
+    throw failing(
+      [`--${option} takes a time in ISO 8601 like 2026-03-01T12:00:00Z, not "${given}"`],
+      2,
+    )
 }
 
 const listOf = <T>(all: readonly T[]): readonly T[] | null => (all.length === 0 ? null : all)

@@ -1,6 +1,6 @@
 // Applying a configuration file: all of it or nothing, in one transaction, and again without effect.
 // What the file does not name is left alone: entities absent from it stay, and so do absent fields.
-import type { Audience, Workspace } from '../domain/configuration.ts'
+import type { Workspace } from '../domain/configuration.ts'
 import type { Pool } from '../postgres/sql.ts'
 import { audienceDefaults, optionsOfAudience, saveAudience } from './audience.ts'
 import type { Changes } from './audit.ts'
@@ -9,13 +9,8 @@ import { saveDestination } from './destination.ts'
 import { destinationDraft, withSecretOnce } from './destination-draft.ts'
 import { formatDuration } from './duration.ts'
 import { type Editing, type EditOptions, edit, type Saved } from './edit.ts'
-import type {
-  ConfigurationFile,
-  FileAudience,
-  FileDestination,
-  FileSource,
-  FileWorkspace,
-} from './input.ts'
+import { definitionsOf, type FileDefinition } from './file-definitions.ts'
+import type { ConfigurationFile, FileDestination, FileSource, FileWorkspace } from './input.ts'
 import { at, type Problem } from './problem.ts'
 import { saveSource } from './source.ts'
 import { settingsOf } from './source-settings.ts'
@@ -115,10 +110,8 @@ const applyWorkspace = async (applying: Applying, file: FileWorkspace, path: str
     await applySource(within, source, `${path}/sources/${index}`)
   for (const [index, destination] of destinations.entries())
     await applyDestination(within, destination, `${path}/destinations/${index}`)
-  for (const [index, audience] of audiences.entries())
-    await applyAudience(within, { ...audience, kind: 'audience' }, `${path}/audiences/${index}`)
-  for (const [index, { measure: where, ...trait }] of traits.entries())
-    await applyAudience(within, { ...trait, where, kind: 'trait' }, `${path}/traits/${index}`)
+  for (const { place, ...definition } of definitionsOf(file))
+    await applyAudience(within, definition, `${path}/${place}`)
   applying.problems.push(
     ...repeatedNames(sources, `${path}/sources`),
     ...repeatedNames(destinations, `${path}/destinations`),
@@ -179,11 +172,8 @@ const applyDestination = async (within: Within, file: FileDestination, path: str
   keep(within, saved, { ...about, generated })
 }
 
-type FileEither = Omit<FileAudience, 'where'> &
-  Pick<Audience, 'kind'> & { readonly where?: FileAudience['where'] | undefined }
-
 /** An audience, or a computed trait. */
-const applyAudience = async (within: Within, file: FileEither, path: string) => {
+const applyAudience = async (within: Within, file: Omit<FileDefinition, 'place'>, path: string) => {
   const { editing, workspace, named } = within
   const { state } = editing
   const { kind, name, where: given, destinations, syncEvery, ...options } = file

@@ -15,7 +15,11 @@ export type Suspect = {
 }
 
 /** Answers from memory; in force within 5 s of the request in every process. */
-export type Suppressions = { isSuppressed(suspect: Suspect): boolean }
+export type Suppressions = {
+  isSuppressed(suspect: Suspect): boolean
+  /** What an id that was ever to be forgotten is known by; `null` for every other. */
+  hashOfForgotten?(workspaceId: number, kind: IdentityKind, value: string): Uint8Array | null
+}
 
 export const nobodySuppressed: Suppressions = { isSuppressed: () => false }
 

@@ -5,7 +5,7 @@ import { openSuppressedSet } from '../domain/suppressed-set.ts'
 import { type Suppressions, type Suspect, suppressionText } from '../domain/suppression.ts'
 import type { Sql } from '../postgres/sql.ts'
 import { repeat } from '../repeat.ts'
-import { hashBytes, loadSuppressionKey } from './key.ts'
+import { hashBytes, hashOf, loadSuppressionKey } from './key.ts'
 import { loadSuppressions, readVersion, type StoredSuppression } from './suppression-store.ts'
 
 export const suppressionLimits = {
@@ -55,7 +55,12 @@ export const openSuppressions = async (deps: Deps): Promise<OpenSuppressions> =>
   await renew()
   const renewing = repeat(limits.pollEveryMs, () => renew().catch(onError))
   const isSuppressed = judgeOf(set, key)
-  return { isSuppressed, version: () => version, renew, close: renewing.stop }
+  const hashOfForgotten: OpenSuppressions['hashOfForgotten'] = (workspaceId, kind, value) => {
+    if (set.size === 0) return null
+    const hash = hashOf(key, { workspaceId, kind, value })
+    return set.until(hash) === Number.NEGATIVE_INFINITY ? null : hash
+  }
+  return { isSuppressed, hashOfForgotten, version: () => version, renew, close: renewing.stop }
 }
 
 const untilOf = ({ suppressed, deletedBefore }: StoredSuppression): number =>

@@ -1,14 +1,7 @@
 // One gathered batch: what is decided before its transaction, and the transaction itself.
 import { loadPlan, type Plan, planVersion } from '../audience/plan.ts'
 import type { UserState } from '../audience/state.ts'
-import {
-  lockUsers,
-  pinPlans,
-  prepareSession,
-  readUsers,
-  saveFlips,
-  saveUsers,
-} from '../audience/store.ts'
+import { pinPlans, prepareSession, readUsers, replaceUsers, saveFlips } from '../audience/store.ts'
 import { readOrder } from '../domain/erasure.ts'
 import type { Identity } from '../domain/identity.ts'
 import type { SipKey } from '../domain/siphash.ts'
@@ -23,6 +16,7 @@ import { type Call, identitiesOf, readCall } from './call.ts'
 import { saveDeletions } from './deletion-store.ts'
 import { eraseUsers, ordersIn } from './erase.ts'
 import { type Folded, foldBatch } from './fold.ts'
+import { holdUsers, knownNow, lockHeld, locksItself } from './held.ts'
 import type { Lane, Piece } from './lanes.ts'
 import { type Metered, meterBatch, type StoredSightings, sightingLook } from './meter.ts'
 import { pauser } from './pauser.ts'
@@ -56,7 +50,13 @@ export type Desk = {
   plan: Plan
   /** The highest receivedAt folded by this process, epoch ms. */
   folded: number
+  /** So many more batches lock their users before they are folded. */
+  lockFirst: number
+  /** Users of the batch being written: they come back to the cache after its commit. */
+  inHand: ReadonlyMap<number, UserState>
 }
+
+export const nobodyInHand: Desk['inHand'] = new Map()
 
 export type Prepared = {
   readonly pieces: readonly Piece[]
@@ -133,7 +133,9 @@ const readAhead = async (
   desk: Desk,
   known: ReadonlyMap<string, number>,
 ): Promise<void> => {
-  const cold = [...new Set(known.values())].filter((key) => desk.users.get(key) === undefined)
+  const cold = [...new Set(known.values())].filter(
+    (key) => !desk.inHand.has(key) && desk.users.get(key) === undefined,
+  )
   // The batch before may have stored a newer one meanwhile.
   for (const user of await readUsers(tx, cold))
     if (desk.users.get(user.key) === undefined) desk.users.set(user.key, user)
@@ -170,13 +172,20 @@ export type Verdicts = ReadonlyMap<Lane, Verdict>
 
 export type Written = Folded & {
   readonly at: number
-  readonly locked: ReadonlyMap<number, UserState>
+  /** Those of before that it was folded into, or might have been. */
+  readonly held: ReadonlyMap<number, UserState>
   /** Users that an order erased after all else. */
   readonly erased: readonly number[]
   readonly metered: Metered
 }
 
-type Batch = { readonly prepared: Prepared; readonly verdicts: Verdicts; readonly moves: Moves }
+type Batch = {
+  readonly prepared: Prepared
+  readonly verdicts: Verdicts
+  readonly moves: Moves
+  /** Told when what is left is mostly Postgres’s to do. */
+  readonly decided: () => void
+}
 
 /** One transaction: positions, users, memberships, usage and duplicates, or none of it. */
 export const writeBatch = (desk: Desk, batch: Batch): Promise<Written> =>
@@ -187,7 +196,10 @@ export const writeBatch = (desk: Desk, batch: Batch): Promise<Written> =>
     if ((await planVersion(tx)) !== prepared.plan.version)
       throw unwind({ type: 'stale', plan: await loadPlan(tx) })
     const known = knownNow(desk, prepared)
-    const locked = await lockKnown(tx, desk, known)
+    const held = await holdUsers(tx, desk, known)
+    if (held === null) throw unwind({ type: 'stale', plan: null })
+    const { users } = held
+    desk.inHand = users
     await desk.keys.stock(prepared.asked.size)
     const at = Math.max(desk.folded, ...[...moves.values()].map(({ folded }) => folded))
     const calls = placed({ ...prepared, verdicts }, desk.suppressions)
@@ -196,14 +208,18 @@ export const writeBatch = (desk: Desk, batch: Batch): Promise<Written> =>
       plan: prepared.plan,
       at,
       known,
-      users: locked,
+      users,
       newKey: desk.keys.next,
       yieldMs: desk.yieldMs,
     })
+    batch.decided()
+    const orders = ordersIn(calls)
+    if (!held.locked && (orders.length > 0 || !locksItself(folded)) && !(await lockHeld(tx, users)))
+      throw unwind({ type: 'stale', plan: null })
     await saveVerdicts(tx, [...verdicts.values()])
     // First, because a tie that is new comes with a new `ver` of its user.
     const tied = await saveTies(tx, folded, prepared.plan)
-    await saveUsers(tx, tied, prepared.plan)
+    if (!(await replaceUsers(tx, tied, prepared.plan))) throw unwind({ type: 'stale', plan: null })
     if (!(await addIdentities(tx, folded.identities))) throw unwind({ type: 'stale', plan: null })
     await saveMerges(tx, folded)
     await recordDecisions(tx, folded)
@@ -212,12 +228,11 @@ export const writeBatch = (desk: Desk, batch: Batch): Promise<Written> =>
     await saveDeletions(tx, first)
     const metered = meterBatch(first, { key: desk.usageKey })
     await saveMetered(tx, metered, writerOf(moves))
-    const orders = ordersIn(calls)
     const erased =
       orders.length === 0
         ? []
-        : await eraseUsers(tx, { orders, known, locked, folded, plan: prepared.plan })
-    return { ...folded, at, locked, erased, metered }
+        : await eraseUsers(tx, { orders, known, locked: users, folded, plan: prepared.plan })
+    return { ...folded, at, held: users, erased, metered }
   })
 
 /** The first partition locked: whoever else meters has locked others, and so writes other rows. */
@@ -252,37 +267,4 @@ const takePositions = async (tx: Connection, moves: Moves): Promise<void> => {
       state: foldedState(folded),
     })),
   )
-}
-
-/** With what the batch before has made meanwhile. */
-const knownNow = (desk: Desk, { asked, known }: Prepared): ReadonlyMap<string, number> => {
-  const now = new Map<string, number>()
-  for (const text of asked.keys()) {
-    const key = desk.identities.get(text) ?? known.get(text)
-    if (key !== undefined) now.set(text, desk.merged.get(key) ?? key)
-  }
-  return now
-}
-
-/** Locks by key, and takes from the cache what is still the stored state. */
-const lockKnown = async (
-  tx: Connection,
-  desk: Desk,
-  known: ReadonlyMap<string, number>,
-): Promise<ReadonlyMap<number, UserState>> => {
-  const keys = [...new Set(known.values())].sort((left, right) => left - right)
-  const cached = keys.map((key) => desk.users.take(key))
-  const { count, stale } = await lockUsers(
-    tx,
-    keys.map((key, at) => ({ key, ver: cached[at]?.ver ?? 0 })),
-  )
-  const locked = new Map<number, UserState>()
-  for (const user of cached) if (user !== undefined) locked.set(user.key, user)
-  for (const { key, user } of stale) {
-    if (user === null) locked.delete(key)
-    else locked.set(key, user)
-  }
-  // A key without a living row was merged away after the identity was read.
-  if (count < keys.length || locked.size < keys.length) throw unwind({ type: 'stale', plan: null })
-  return locked
 }

@@ -8,6 +8,7 @@ import {
   type Desk,
   type Moves,
   movesOf,
+  nobodyInHand,
   type Prepared,
   prepareBatch,
   unwoundBy,
@@ -16,6 +17,7 @@ import {
   writeBatch,
 } from './batch.ts'
 import { tellDuplicates } from './duplicate-calls.ts'
+import { lockFirstBatches } from './held.ts'
 import type { Lane, LaneQueue, Piece } from './lanes.ts'
 import type { ProjectLimits } from './limits.ts'
 import { rememberSightings } from './meter.ts'
@@ -43,7 +45,10 @@ export const projectBatches = async (deps: BatchDeps): Promise<void> => {
     if (pieces.length === 0) return
     const current = prepared ?? prepare(pieces)
     prepared = null
-    const settled = settle(deps, pieces, current)
+    const decided = Promise.withResolvers<void>()
+    const settled = settle(deps, { all: pieces, first: current, decided: decided.resolve })
+    // Folding it is this process's work: what comes next would only keep Postgres waiting for it.
+    await Promise.race([decided.promise, settled])
     if (queue.size() * 2 >= limits.batchCallsMax) {
       // Enough waits for a batch of its own: decide it while this one is written.
       ahead = queue.take()
@@ -63,11 +68,13 @@ const linger = async (queue: LaneQueue, limits: ProjectLimits): Promise<void> =>
   if (queue.size() > 0 && queue.size() < limits.batchCallsMax) await sleep(limits.gatherMs)
 }
 
-const settle = async (
-  deps: BatchDeps,
-  all: readonly Piece[],
-  first: Promise<Prepared>,
-): Promise<void> => {
+type Settling = {
+  readonly all: readonly Piece[]
+  readonly first: Promise<Prepared>
+  readonly decided: () => void
+}
+
+const settle = async (deps: BatchDeps, { all, first, decided }: Settling): Promise<void> => {
   const { desk, limits, logger } = deps
   const began = performance.now()
   let prepared: Prepared | null = null
@@ -82,12 +89,13 @@ const settle = async (
           : await prepareBatch(desk, pieces, { fresh })
       const moves = movesOf(pieces)
       const verdicts = await judge(pieces)
-      const written = await write(deps, { prepared, verdicts, moves })
+      const written = await write(deps, { prepared, verdicts, moves, decided })
       remember(deps, { moves, verdicts, written })
       tellDuplicates(deps.debugger, pieces, verdicts)
       if (written !== null) logBatch(deps, { pieces, verdicts, written, began, tries })
       return
     } catch (error) {
+      desk.inHand = nobodyInHand
       const outageMs = performance.now() - began
       const reason = await recover(deps, error, { tries, outageMs })
       logger.warn({ reason, tries, calls: callsIn(pieces) }, 'batch.replayed')
@@ -145,6 +153,7 @@ const recover = async (
       return 'lost'
     case 'stale':
       if (unwound.plan !== null) desk.plan = unwound.plan
+      else desk.lockFirst = lockFirstBatches
       return 'stale'
     case 'committed':
     case undefined:
@@ -173,10 +182,11 @@ const remember = ({ desk }: BatchDeps, { moves, verdicts, written }: Settled): v
     lane.commit()
   }
   for (const verdict of verdicts.values()) verdict.accept()
+  desk.inHand = nobodyInHand
   if (written === null) return
+  desk.lockFirst = Math.max(0, desk.lockFirst - 1)
   const gone = new Set(written.vanished.map(({ user }) => user.key))
-  for (const user of written.locked.values())
-    if (!gone.has(user.key)) desk.users.set(user.key, user)
+  for (const user of written.held.values()) if (!gone.has(user.key)) desk.users.set(user.key, user)
   for (const user of written.users) desk.users.set(user.key, user)
   for (const { user, into } of written.vanished) desk.merged.set(user.key, into)
   for (const { text, key } of written.identities) desk.identities.set(text, key)
@@ -204,7 +214,7 @@ const logBatch = ({ logger }: BatchDeps, line: Line): void => {
       calls: callsIn(pieces),
       partitions: new Set<Lane>(pieces.map(({ lane }) => lane)).size,
       duplicates,
-      users: written.locked.size,
+      users: written.held.size,
       written: written.users.length,
       flips: written.flips.length,
       merges: written.merges.length,

@@ -10,6 +10,7 @@ import { visitUsers } from '../audience/ties.ts'
 import type { Live } from '../domain/configuration.ts'
 import { deleteHoursBefore } from '../duplicate/store.ts'
 import { Fault } from '../fault.ts'
+import { leadOnce } from '../postgres/lead.ts'
 import { type Connection, isReplayable, type Sql } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
 import {
@@ -44,7 +45,7 @@ export const runBuilds = async (deps: BuildDeps): Promise<void> => {
   const { pool, stopping, limits, logger } = deps
   while (!stopping.aborted) {
     try {
-      await pool.connect((seat) => buildWhileHeld(deps, seat))
+      await leadOnce(pool, { key: lockKey, term: (seat) => buildWhileHeld(deps, seat) })
     } catch (error) {
       const isArchive = isOfArchive(error)
       if (!isArchive && !isOutage(error) && !isReplayable(error)) throw error
@@ -67,20 +68,12 @@ const isOfArchive = (error: unknown): boolean =>
 
 /** The session's end gives the lock back: a killed process leaves its build to the next. */
 const buildWhileHeld = async (deps: BuildDeps, seat: Connection): Promise<void> => {
-  const { rows } = await seat.query<{ held: boolean }>(
-    `select pg_try_advisory_lock(${lockKey}) as held`,
-  )
-  if (rows[0]?.held !== true) return
-  try {
-    while (!deps.stopping.aborted) {
-      const changed = await reconcile(deps, deps.live.now())
-      if (changed !== null) deps.logger.info(changed, 'audiences.reconciled')
-      const build = await readBuild(seat)
-      if (build === null) await waitForChange(deps)
-      else await step(deps, build)
-    }
-  } finally {
-    await seat.query(`select pg_advisory_unlock(${lockKey})`).catch(() => undefined)
+  while (!deps.stopping.aborted) {
+    const changed = await reconcile(deps, deps.live.now())
+    if (changed !== null) deps.logger.info(changed, 'audiences.reconciled')
+    const build = await readBuild(seat)
+    if (build === null) await waitForChange(deps)
+    else await step(deps, build)
   }
 }
 

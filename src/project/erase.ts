@@ -95,13 +95,20 @@ type Erased = ReadonlyMap<UserState, number>
 
 /** For the notices, until the request is over. */
 const noteProfiles = async (tx: Sql, erased: Erased): Promise<void> => {
-  for (const [{ key, sources }, requestId] of erased)
-    await tx.query(
-      `insert into deletion_profile (request_id, user_key, sources)
-       select id, $2, $3::int[] from deletion_request
-        where id = $1 and state in ('received', 'running') on conflict do nothing`,
-      [requestId, key, sources],
-    )
+  const users = [...erased.keys()]
+  await tx.query(
+    `insert into deletion_profile (request_id, user_key, sources)
+     select r.id, e.user_key, e.sources::int[]
+       from unnest($1::int[], $2::bigint[], $3::text[]) as e(request_id, user_key, sources)
+       join deletion_request r on r.id = e.request_id and r.state in ('received', 'running')
+     on conflict do nothing`,
+    [
+      numberList([...erased.values()]),
+      numberList(users.map(({ key }) => key)),
+      // Arrays of one length are all that unnest takes; each of these has its own.
+      users.map(({ sources }) => numberList(sources)),
+    ],
+  )
 }
 
 /** Nobody is told later that they left an audience; while their identities are still there. Index sync_leaver_user. */

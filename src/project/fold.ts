@@ -35,6 +35,8 @@ export type LogPlace = Pick<Placed, 'topic' | 'partition' | 'offset'>
 export type Folded = {
   /** To be written. */
   readonly users: readonly UserState[]
+  /** How many others the batch looked at. */
+  readonly unchanged: number
   readonly vanished: readonly { readonly user: UserState; readonly into: number }[]
   readonly flips: readonly Flip[]
   readonly identities: readonly AddedIdentity[]
@@ -90,8 +92,10 @@ export const foldBatch = async (input: Input): Promise<Folded> => {
     if (pause.due()) await pause.take()
   }
   const all = [...people.touched.values()]
+  const changed = all.filter(({ changed }) => changed)
   return {
-    users: all.filter(({ changed }) => changed).map(({ user }) => user),
+    users: changed.map(({ user }) => user),
+    unchanged: all.length - changed.length,
     vanished: people.vanished.map((user) => ({ user, into: people.survivor(user.key) })),
     flips,
     identities: people.added(),

@@ -26,6 +26,7 @@ import {
   storedNext,
 } from './build-store.ts'
 import { fedBy } from './call.ts'
+import { erasedBefore } from './erased-before.ts'
 import { observe } from './fold.ts'
 import type { ProjectLimits } from './limits.ts'
 import { findIdentities } from './store.ts'
@@ -79,12 +80,17 @@ const foldPartition = async (deps: HistoryDeps, build: Build, start: Fence): Pro
       const last = all.at(-1)
       if (last === undefined) continue
       const calls = all.filter(({ message }) => !isDropped(suppressions, message))
-      fence = await foldChunk(deps, { build, fence, next: last.offset + 1n, calls, duplicates })
+      const next = last.offset + 1n
+      fence = await foldChunk(deps, { build, fence, next, calls, duplicates, suppressions })
     }
   }
   // Holes up to the fence hold nothing.
   if (!deps.stopping.aborted && fence.next < fence.fence)
-    await foldChunk(deps, { build, fence, next: fence.fence, calls: [], duplicates })
+    await foldChunk(deps, {
+      ...{ build, fence, duplicates, suppressions },
+      next: fence.fence,
+      calls: [],
+    })
 }
 
 type Chunk = {
@@ -93,6 +99,7 @@ type Chunk = {
   readonly next: bigint
   readonly calls: readonly { readonly offset: bigint; readonly message: Message }[]
   readonly duplicates: Duplicates
+  readonly suppressions: Suppressions
 }
 
 /** Returns the fence as it moved. */
@@ -111,21 +118,24 @@ const foldChunk = async (deps: HistoryDeps, chunk: Chunk): Promise<Fence> => {
 }
 
 const writeChunk = async (tx: Connection, chunk: Chunk, verdict: Verdict): Promise<void> => {
-  const { build, fence, next, calls } = chunk
+  const { build, fence, next, calls, suppressions } = chunk
   await prepareSession(tx)
   await pinPlan(tx)
   const plan = await loadPlan(tx)
   await moveFence(tx, { buildId: build.id, fence, next })
-  const facts = calls.flatMap(({ message }, at) =>
-    verdict.duplicate[at] === true ? [] : factOf(message, { plan, build }),
+  const facts = calls.flatMap(({ message, offset }, at) =>
+    verdict.duplicate[at] === true ? [] : factOf(message, { plan, build, offset }),
   )
-  const users = await lockSubjects(tx, facts)
+  const subjects = [...new Map(facts.map(({ subject }) => [subject.text, subject])).values()]
+  const users = await lockSubjects(tx, subjects)
+  const place = { topic: fence.topic, partition: fence.partition, from: fence.next }
+  const erased = await erasedBefore(tx, place, { suppressions, subjects })
   const changed = new Set<UserState>()
   const tying = new Map<UserState, Set<string>>()
-  for (const { subject, feeds, groupId, ...seen } of facts) {
+  for (const { subject, feeds, groupId, offset, ...seen } of facts) {
     const user = users.get(subject.text)
-    // Nobody any more: erased since.
-    if (user === undefined) continue
+    // Nobody any more, or somebody else: erased since.
+    if (user === undefined || offset < (erased.get(subject.text) ?? 0n)) continue
     for (const feed of feeds) if (observe(user, feed, seen)) changed.add(user)
     if (groupId !== null) tying.set(user, (tying.get(user) ?? new Set()).add(groupId))
   }
@@ -154,11 +164,12 @@ type Fact = Observation & {
   readonly subject: Identity
   readonly feeds: readonly PlannedFeed[]
   readonly groupId: string | null
+  readonly offset: bigint
 }
 
-type Under = { readonly plan: Plan; readonly build: Build }
+type Under = { readonly plan: Plan; readonly build: Build; readonly offset: bigint }
 
-const factOf = (message: Message, { plan, build }: Under): readonly Fact[] => {
+const factOf = (message: Message, { plan, build, offset }: Under): readonly Fact[] => {
   const fed = fedBy(message, plan)
   const feeds = fed.feeds.filter(({ leaf }) => leaf.buildId === build.id)
   const groupId = plan.accountIds.has(message.workspaceId) ? accountOf(message) : null
@@ -167,17 +178,16 @@ const factOf = (message: Message, { plan, build }: Under): readonly Fact[] => {
   if (who.type === 'nobody') return []
   const te = effectiveTime(message.timestamp, message.receivedAt)
   const { receivedAt: r, messageId: id } = message
-  return [{ subject: who.subject, feeds, groupId, te, r, id, properties: fed.properties }]
+  return [{ subject: who.subject, feeds, groupId, offset, te, r, id, properties: fed.properties }]
 }
 
 /** By the identity’s text. Whoever merged between the two statements is found again by trying anew. */
 const lockSubjects = async (
   tx: Connection,
-  facts: readonly Fact[],
+  subjects: readonly Identity[],
 ): Promise<ReadonlyMap<string, UserState>> => {
-  const subjects = new Map(facts.map(({ subject }) => [subject.text, subject]))
   for (;;) {
-    const keys = await findIdentities(tx, [...subjects.values()])
+    const keys = await findIdentities(tx, subjects)
     const wanted = [...new Set(keys)]
       .filter((key) => key !== null)
       .sort((left, right) => left - right)
@@ -187,7 +197,7 @@ const lockSubjects = async (
     )
     if (stale.some(({ user }) => user === null)) continue
     const users = new Map(stale.map(({ key, user }) => [key, user as UserState]))
-    const found = [...subjects.keys()].flatMap((text, at): [string, UserState][] => {
+    const found = subjects.flatMap(({ text }, at): [string, UserState][] => {
       const user = users.get(keys[at] ?? -1)
       return user === undefined ? [] : [[text, user]]
     })

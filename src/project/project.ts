@@ -10,7 +10,7 @@ import type { Codec, History, Source } from '../log/log.ts'
 import { holdMembership } from '../membership.ts'
 import type { Pool } from '../postgres/sql.ts'
 import type { Clock, Running } from '../running.ts'
-import type { Desk } from './batch.ts'
+import { type Desk, nobodyInHand } from './batch.ts'
 import { projectBatches } from './batches.ts'
 import { boundedMap } from './bounded-map.ts'
 import { runBuilds } from './builds.ts'
@@ -133,6 +133,8 @@ export const openDesk = async (
   yieldMs: limits.yieldMs,
   plan: await loadPlan(pool),
   folded: 0,
+  lockFirst: 0,
+  inHand: nobodyInHand,
 })
 
 /** A user on the heap besides the packed bytes and the members: objects and the map's slot. */

@@ -6,6 +6,7 @@ import { type Codec, type History, type Place, placeOf } from '../log/log.ts'
 import type { Pool } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
 import type { RebuildLimits } from './limits.ts'
+import type { RebuildMeter } from './meter.ts'
 
 export type RebuildDeps = {
   readonly pool: Pool
@@ -18,6 +19,7 @@ export type RebuildDeps = {
   /** Nobody is suppressed when absent. */
   readonly suppressions?: Suppressions
   readonly logger: Logger
+  readonly meter: RebuildMeter
   readonly limits: RebuildLimits
 }
 

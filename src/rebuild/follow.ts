@@ -6,10 +6,12 @@ import { readPositions } from './store.ts'
 
 /** Until it is near to live. */
 export const follow = async (deps: RebuildDeps, fold: Fold, signal: AbortSignal): Promise<void> => {
-  const pace = pacer(deps, signal)
+  const pace = pacer(deps, fold, signal)
   for (;;) {
     const live = await readPositions(deps.pool)
-    if (distance(fold.positions(), live) <= deps.limits.nearCallsMax && isKnown(fold, live)) return
+    const left = distance(fold.positions(), live)
+    deps.meter.left = left
+    if (left <= deps.limits.nearCallsMax && isKnown(fold, live)) return
     await fold.foldUntil(live, { signal, pace })
   }
 }
@@ -21,12 +23,14 @@ const isKnown = (fold: Fold, live: Vector): boolean => {
 }
 
 /** Rests while live has much before it: a rebuild has time. */
-const pacer = ({ pool, history, limits }: RebuildDeps, signal: AbortSignal) => {
+const pacer = ({ pool, history, limits, meter }: RebuildDeps, fold: Fold, signal: AbortSignal) => {
   let looked = performance.now()
   return async (): Promise<void> => {
     while (performance.now() - looked >= limits.liveLookMs) {
       signal.throwIfAborted()
-      const lag = distance(await readPositions(pool), await ends(history))
+      const live = await readPositions(pool)
+      meter.left = distance(fold.positions(), live)
+      const lag = distance(live, await ends(history))
       looked = performance.now()
       if (lag <= limits.liveLagMax) return
       await sleep(limits.liveLookMs, undefined, { signal })

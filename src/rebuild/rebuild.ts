@@ -1,19 +1,28 @@
 // The rebuild stage: of all processes that run it one works on the rebuild that is open, from request to swap.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '../fault.ts'
+import { leadOnce } from '../postgres/lead.ts'
 import { type Connection, isReplayable } from '../postgres/sql.ts'
 import { isOutage } from '../project/outage.ts'
 import type { Running } from '../running.ts'
 import type { RebuildDeps } from './deps.ts'
 import { rebuildLimits } from './limits.ts'
+import { countEnd, openRebuildMeter } from './meter.ts'
 import { dropLeftSchemas } from './schema.ts'
 import { workOn } from './steps.ts'
 import { findOpen, turnRebuild } from './store.ts'
 
-type StartDeps = Omit<RebuildDeps, 'limits'> & { readonly limits?: Partial<RebuildDeps['limits']> }
+type StartDeps = Omit<RebuildDeps, 'limits' | 'meter'> & {
+  readonly limits?: Partial<RebuildDeps['limits']>
+  readonly meter?: RebuildDeps['meter']
+}
 
 export const startRebuild = (start: StartDeps): Running => {
-  const deps: RebuildDeps = { ...start, limits: { ...rebuildLimits, ...start.limits } }
+  const deps: RebuildDeps = {
+    ...start,
+    meter: start.meter ?? openRebuildMeter(),
+    limits: { ...rebuildLimits, ...start.limits },
+  }
   const stopping = new AbortController()
   const done = serve(deps, stopping.signal)
   done.catch(() => undefined)
@@ -29,7 +38,8 @@ export const startRebuild = (start: StartDeps): Running => {
 const serve = async (deps: RebuildDeps, stopping: AbortSignal): Promise<void> => {
   while (!stopping.aborted) {
     try {
-      await deps.pool.connect((seat) => workWhileHeld(deps, seat, stopping))
+      const term = (seat: Connection) => workWhileHeld(deps, seat, stopping)
+      await leadOnce(deps.pool, { key: lockKey, term })
     } catch (error) {
       if (stopping.aborted) return
       if (!isPassing(error)) await fail(deps, error)
@@ -42,15 +52,16 @@ const serve = async (deps: RebuildDeps, stopping: AbortSignal): Promise<void> =>
 const isPassing = (error: unknown): boolean => isOutage(error) || isReplayable(error)
 
 /** What trying again cannot mend ends the rebuild, and nothing else: live does not depend on it. */
-const fail = async ({ pool, clock, logger }: RebuildDeps, error: unknown): Promise<void> => {
+const fail = async ({ pool, clock, logger, meter }: RebuildDeps, error: unknown): Promise<void> => {
   const open = await findOpen(pool).catch(() => null)
   if (open === null) return
   const reason = error instanceof Fault ? error.message : String(error)
-  await turnRebuild(pool, {
+  const isFailed = await turnRebuild(pool, {
     ...{ id: open.id, from: open.state, to: 'failed' },
     at: clock(),
     reason,
-  }).catch(() => undefined)
+  }).catch(() => false)
+  if (isFailed) countEnd(meter, 'failed')
   logger.error({ err: error, rebuildId: open.id }, 'rebuild.failed')
 }
 
@@ -63,21 +74,12 @@ const workWhileHeld = async (
   seat: Connection,
   stopping: AbortSignal,
 ): Promise<void> => {
-  const { rows } = await seat.query<{ held: boolean }>(
-    `select pg_try_advisory_lock(${lockKey}) as held`,
-  )
-  if (rows[0]?.held !== true) return
-  try {
-    while (!stopping.aborted) {
-      const open = await findOpen(seat)
-      const dropped = await dropLeftSchemas(seat, open?.id ?? null)
-      if (dropped.length > 0) deps.logger.info({ dropped }, 'rebuild.dropped')
-      if (open !== null) await workOn(deps, open, { seat, stopping })
-      await pause(deps.limits.pollMs, stopping)
-    }
-  } finally {
-    // Where this fails its error is the one to tell: the pool throws the session away, and the lock with it.
-    await seat.query(`select pg_advisory_unlock(${lockKey})`)
+  while (!stopping.aborted) {
+    const open = await findOpen(seat)
+    const dropped = await dropLeftSchemas(seat, open?.id ?? null)
+    if (dropped.length > 0) deps.logger.info({ dropped }, 'rebuild.dropped')
+    if (open !== null) await workOn(deps, open, { seat, stopping })
+    await pause(deps.limits.pollMs, stopping)
   }
 }
 

@@ -5,6 +5,7 @@ import { begin } from './begin.ts'
 import type { RebuildDeps } from './deps.ts'
 import { type Fold, openFold } from './fold.ts'
 import { follow } from './follow.ts'
+import { countEnd } from './meter.ts'
 import { liveSchema, schemaOf } from './schema.ts'
 import {
   findOpen,
@@ -25,7 +26,8 @@ type Term = {
 
 /** Returns when there is nothing to do for now: it is over, waits, or the stage stops. */
 export const workOn = async (deps: RebuildDeps, open: Rebuild, term: Term): Promise<void> => {
-  const { logger } = deps
+  const { logger, meter } = deps
+  meter.state = open.state
   if (open.state === 'requested') {
     if ((await begin(deps, open)) === 'waits') return
     logger.info({ rebuildId: open.id }, 'rebuild.begun')
@@ -47,6 +49,7 @@ export const workOn = async (deps: RebuildDeps, open: Rebuild, term: Term): Prom
     if (!watch.signal.aborted) throw error
   } finally {
     watch.end()
+    meter.state = null
     await fold?.close()
     await pool.close()
   }
@@ -63,6 +66,7 @@ const stepOn = async (deps: RebuildDeps, step: Step): Promise<void> => {
   for (;;) {
     const now = await findOpen(step.seat)
     if (now === null || now.id !== step.open.id) return
+    deps.meter.state = now.state
     switch (now.state) {
       case 'requested':
         return
@@ -83,11 +87,19 @@ const stepOn = async (deps: RebuildDeps, step: Step): Promise<void> => {
   }
 }
 
-/** While it waits to be accepted: who is erased meanwhile is erased there, too. */
-const keepUp = async (deps: RebuildDeps, { fold, signal }: Step): Promise<void> => {
+/** To where live is by now, without a rest: it is near. */
+const catchUp = async (
+  deps: RebuildDeps,
+  { fold, signal }: Pick<Step, 'fold' | 'signal'>,
+): Promise<void> => {
   await follow(deps, fold, signal)
   const live = await readPositions(deps.pool)
   await fold.foldUntil(live, { signal, pace: async () => undefined })
+}
+
+/** While it waits to be accepted: who is erased meanwhile is erased there, too. */
+const keepUp = async (deps: RebuildDeps, { fold, signal }: Step): Promise<void> => {
+  await catchUp(deps, { fold, signal })
   await sleep(deps.limits.pollMs, undefined, { signal })
 }
 
@@ -99,8 +111,10 @@ const compare = async (deps: RebuildDeps, now: Rebuild, step: Step): Promise<voi
   const { users, differing } = found
   deps.logger.info({ rebuildId: id, users, differing }, 'rebuild.compared')
   const turn = { id, from: 'comparing' } as const
-  if (now.verifyOnly) await turnRebuild(step.seat, { ...turn, to: 'verified', at: deps.clock() })
-  else if (differing > 0 && !now.acceptsDifferences)
+  if (now.verifyOnly) {
+    const isOver = await turnRebuild(step.seat, { ...turn, to: 'verified', at: deps.clock() })
+    if (isOver) countEnd(deps.meter, 'verified')
+  } else if (differing > 0 && !now.acceptsDifferences)
     await turnRebuild(step.seat, { ...turn, to: 'differs' })
   else await turnRebuild(step.seat, { ...turn, to: 'swapping' })
 }
@@ -112,13 +126,18 @@ const swap = async (deps: RebuildDeps, now: Rebuild, step: Step): Promise<void> 
     await follow(deps, fold, signal)
     if (!isPrepared) await prepareSwap(deps, { rebuild: now, fold, signal })
     isPrepared = true
+    // What came while it was prepared: the less is left, the shorter live stands still.
+    await catchUp(deps, { fold, signal })
     const began = performance.now()
     const waits = await trySwap(deps, { rebuild: now, fold, signal })
     if (waits === null) {
       const stillMs = Math.round(performance.now() - began)
+      deps.meter.standstillMs = stillMs
+      countEnd(deps.meter, 'swapped')
       deps.logger.info({ rebuildId: now.id, stillMs }, 'rebuild.swapped')
       return
     }
+    deps.meter.swapsPutOff += 1
     await tellWaiting(step.seat, now.id, waits)
     await sleep(deps.limits.swapRetryMs, undefined, { signal })
   }

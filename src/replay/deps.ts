@@ -7,6 +7,7 @@ import type { Appender, Codec, History } from '../log/log.ts'
 import type { Pool } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
 import type { ReplayLimits } from './limits.ts'
+import type { ReplayMeter } from './meter.ts'
 
 export type ReplayDeps = {
   /** What is read: the log, or the log with an archive before it. */
@@ -19,6 +20,7 @@ export type ReplayDeps = {
   readonly live: Live
   readonly clock: Clock
   readonly logger: Logger
+  readonly meter: ReplayMeter
   readonly suppressions: Suppressions
   readonly limits: ReplayLimits
 }

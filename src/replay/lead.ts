@@ -1,7 +1,8 @@
-// One process leads at a time: an advisory lock, held for as long as the session that took it.
+// Of all processes that deliver one works the replays, whichever takes the lead.
 import type { Bell } from '../bell.ts'
 import { Fault } from '../fault.ts'
-import { type Connection, type Sql, sqlState } from '../postgres/sql.ts'
+import { leadOnce } from '../postgres/lead.ts'
+import { type Sql, sqlState } from '../postgres/sql.ts'
 import type { ReplayDeps } from './deps.ts'
 
 /** 'MILLRPLY' read as a number. */
@@ -21,29 +22,13 @@ export const keepLeading = async (deps: Deps, lead: Lead): Promise<void> => {
   const { bell, stopping } = lead
   while (!stopping.aborted) {
     try {
-      await deps.pool.connect((seat) => leadOnce(seat, lead))
+      await leadOnce(deps.pool, { key: lockKey, term: lead.term })
     } catch (error) {
       if (stopping.aborted && (error as Error).name === 'AbortError') return
       if (!isPassing(error)) throw error
       deps.logger.warn({ err: error }, 'replay.interrupted')
     }
     await bell.wait(deps.limits.standbyMs, stopping)
-  }
-}
-
-const leadOnce = async (seat: Connection, { term }: Lead): Promise<void> => {
-  // A leader whose machine vanished must not hold the lock for the two hours TCP would give it.
-  const { rows } = await seat.query<{ held: boolean }>(
-    `select pg_try_advisory_lock(${lockKey}) as held, set_config('tcp_keepalives_idle', '10', false),
-            set_config('tcp_keepalives_interval', '5', false),
-            set_config('tcp_keepalives_count', '3', false)`,
-  )
-  if (!rows[0]?.held) return
-  try {
-    await term(seat)
-  } finally {
-    // Where this fails its error is the one to tell: the pool throws the session away, and the lock with it.
-    await seat.query(`select pg_advisory_unlock(${lockKey})`)
   }
 }
 

@@ -7,6 +7,7 @@ import type { Running } from '../running.ts'
 import type { ReplayDeps } from './deps.ts'
 import { isPassing, keepLeading } from './lead.ts'
 import { replayLimits } from './limits.ts'
+import { noteOpen, nothingOpen, openReplayMeter } from './meter.ts'
 import { planSpans } from './plan.ts'
 import { type Outstanding, runReplay } from './run.ts'
 import { type Cuts, settle } from './settle.ts'
@@ -15,10 +16,17 @@ import { loadOpen, loadStandings, pauseTroubled, type Replay, savePlan } from '.
 /** Notified when a replay is made or steered. */
 export const replayChannel = 'millrace_replay'
 
-type StartDeps = Omit<ReplayDeps, 'limits'> & { readonly limits?: Partial<ReplayDeps['limits']> }
+type StartDeps = Omit<ReplayDeps, 'limits' | 'meter'> & {
+  readonly limits?: Partial<ReplayDeps['limits']>
+  readonly meter?: ReplayDeps['meter']
+}
 
 export const startReplay = (start: StartDeps): Running => {
-  const deps: ReplayDeps = { ...start, limits: { ...replayLimits, ...start.limits } }
+  const deps: ReplayDeps = {
+    ...start,
+    meter: start.meter ?? openReplayMeter(),
+    limits: { ...replayLimits, ...start.limits },
+  }
   const stopping = new AbortController()
   const done = serve(deps, hangBell(), stopping.signal)
   done.catch(() => undefined)
@@ -74,20 +82,29 @@ const work = async (term: Term): Promise<void> => {
   } finally {
     for (const { abort } of tasks.values()) abort.abort()
     await Promise.all([...tasks.values()].map(({ ended }) => ended))
+    // Whoever leads next tells of them.
+    noteOpen(deps.meter, nothingOpen)
   }
 }
 
 const look = async ({ deps, bell }: Term, tasks: Tasks, cuts: Cuts): Promise<void> => {
   const replays = await loadOpen(deps.pool)
-  if (replays.length === 0) return
+  if (replays.length === 0) {
+    noteOpen(deps.meter, nothingOpen)
+    return
+  }
   for (const replay of replays) {
     const { id, state } = replay
     const task = tasks.get(id)
     if (state !== 'running') task?.abort.abort()
     else if (!task) tasks.set(id, begin(deps, replay, { bell, over: () => tasks.delete(id) }))
   }
-  for (const { id, waiting, parked } of await loadStandings(deps.pool))
+  let outstanding = 0
+  for (const { id, waiting, parked } of await loadStandings(deps.pool)) {
     tasks.get(id)?.outstanding.see(waiting + parked)
+    outstanding += waiting + parked
+  }
+  noteOpen(deps.meter, { replays, outstanding })
   for (const replay of replays) if (!tasks.has(replay.id)) await settle(deps, replay, cuts)
 }
 

@@ -129,6 +129,7 @@ const finish = async (
 ): Promise<boolean> => {
   if (entries.length > 0 && !(await append(work, entries))) return false
   count(work.state.tally, portion)
+  work.run.deps.meter.sent += entries.length
   work.state.tally.expired += expired
   return save(work, { read, verdict })
 }
@@ -227,6 +228,7 @@ const save = async ({ run, state }: Work, { read, verdict }: Saving): Promise<bo
           return saveProgress(tx, progress)
         })
   state.read = read
+  deps.meter.read += read - before
   if (then === 'draining') deps.logger.info({ replayId: id, sent: tally.sent }, 'replay.read')
   return then === 'running'
 }

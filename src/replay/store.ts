@@ -32,6 +32,8 @@ export type Replay = Tally & {
   readonly read: number
   readonly pace: number | null
   readonly cut: boolean
+  /** Why it paused by itself. */
+  readonly trouble: string | null
 }
 
 type Row = Omit<Replay, 'selection' | 'tails'> & {
@@ -52,7 +54,7 @@ export const loadOpen = async (sql: Sql): Promise<readonly Replay[]> => {
     `select id, destination_id as "destinationId", state, by, since, until, source_ids as "sourceIds",
             types, events, user_ids as "userIds", anonymous_ids as "anonymousIds",
             rate_per_second as "ratePerSecond", slot, spans, seq_from::float8 as "seqFrom",
-            tails::text[] as tails, read::float8 as read, pace, cut,
+            tails::text[] as tails, read::float8 as read, pace, cut, trouble,
             ${tallies.map((tally) => `${tally}::float8 as ${tally}`).join(', ')}
        from replay where not settled order by id`,
   )

@@ -1,5 +1,6 @@
 // The SQL of a chunk. Its statements share one REPEATABLE READ snapshot: what the last one records
 // of positions is what the first one saw.
+import { bytesList, numberList, textList } from '../audience/lists.ts'
 import type { Outbound } from '../domain/message.ts'
 import type { Sql } from '../postgres/sql.ts'
 
@@ -66,7 +67,7 @@ export const readPlaces = async (
 export type ChangedRow = {
   readonly shard: number
   readonly audienceId: number
-  readonly userKey: bigint
+  readonly userKey: number
   readonly userId: string
   readonly member: boolean
   /** Of a computed trait, as JSON. */
@@ -84,7 +85,7 @@ export const readChanged = async (tx: Sql, wanted: Wanted): Promise<readonly Cha
   const { rows } = await tx.query<ChangedRow>(
     `select s.shard, m.*
        from unnest($1::smallint[]) with ordinality as s(shard, at) cross join lateral (
-         select audience_id as "audienceId", user_key as "userKey", user_id as "userId",
+         select audience_id as "audienceId", user_key::float8 as "userKey", user_id as "userId",
                 cur as member, value
            from membership
           where membership.shard = s.shard and audience_id = any($2)
@@ -128,7 +129,10 @@ export const saveChunks = async (tx: Sql, { runId, at, chunks }: Chunks): Promis
         where m.ctid = w.place and w.cur
      )
      delete from membership m using wanted w where m.ctid = w.place and not w.cur`,
-    [changed.map(({ audienceId }) => audienceId), changed.map(({ userKey }) => userKey)],
+    [
+      numberList(changed.map(({ audienceId }) => audienceId)),
+      numberList(changed.map(({ userKey }) => userKey)),
+    ],
   )
 }
 
@@ -150,15 +154,15 @@ export const saveMessages = async (tx: Sql, { runId, at, messages }: Messages): 
     [
       runId,
       at,
-      messages.map(({ shard }) => shard),
-      messages.map(({ seq }) => seq),
-      messages.map(({ messageId }) => messageId),
-      messages.map(({ origin }) => origin),
-      messages.map(({ type }) => type),
-      messages.map(({ workspaceId }) => workspaceId),
-      messages.map(({ destinationId }) => destinationId),
-      messages.map(({ userId }) => userId),
-      messages.map(({ body }) => body),
+      numberList(messages.map(({ shard }) => shard)),
+      numberList(messages.map(({ seq }) => seq)),
+      textList(messages.map(({ messageId }) => messageId)),
+      textList(messages.map(({ origin }) => origin)),
+      textList(messages.map(({ type }) => type)),
+      numberList(messages.map(({ workspaceId }) => workspaceId)),
+      numberList(messages.map(({ destinationId }) => destinationId)),
+      textList(messages.map(({ userId }) => userId)),
+      bytesList(messages.map(({ body }) => body)),
     ],
   )
 }

@@ -1,4 +1,5 @@
 // The SQL of the relay: its fence, its bounds, and the outbox it empties.
+import { numberList } from '../audience/lists.ts'
 import type { Outbound } from '../domain/message.ts'
 import type { Sql } from '../postgres/sql.ts'
 
@@ -23,7 +24,8 @@ type Row = {
   readonly workspaceId: number
   readonly destinationId: number
   readonly userId: string
-  readonly at: Date
+  /** Epoch ms: a timestamp is many times the work to read. */
+  readonly at: number
   readonly body: Buffer
 }
 
@@ -36,7 +38,8 @@ export const readOutbox = async (
     `select r.epoch, o.* from relay r left join (
        select shard, seq::float8 as seq, message_id as "messageId", origin, type,
               workspace_id as "workspaceId", destination_id as "destinationId",
-              user_id as "userId", at, body
+              user_id as "userId",
+              round(date_part('epoch', at) * 1000)::float8 as at, body
          from outbox order by outbox.shard, outbox.seq limit $1) o on true
       order by o.shard, o.seq`,
     [limit],
@@ -52,8 +55,8 @@ const outboundOf = (row: Row, shard: number): Outbound => ({
   workspaceId: row.workspaceId,
   destinationId: row.destinationId,
   userId: row.userId,
-  timestamp: row.at.getTime(),
-  receivedAt: row.at.getTime(),
+  timestamp: row.at,
+  receivedAt: row.at,
   shard,
   seq: row.seq,
   body: row.body,
@@ -79,8 +82,8 @@ export const checkpoint = async (sql: Sql, appended: Appended): Promise<boolean>
     [
       appended.epoch,
       appended.bounds,
-      appended.rows.map(({ shard }) => shard),
-      appended.rows.map(({ seq }) => seq),
+      numberList(appended.rows.map(({ shard }) => shard)),
+      numberList(appended.rows.map(({ seq }) => seq)),
     ],
   )
   return rows[0]?.held === true

@@ -2,7 +2,8 @@
 import { sweepDue } from '../audience/sweep.ts'
 import { type Bell, hangBell } from '../bell.ts'
 import { Fault } from '../fault.ts'
-import { type Connection, sqlState } from '../postgres/sql.ts'
+import { leadOnce } from '../postgres/lead.ts'
+import { sqlState } from '../postgres/sql.ts'
 import type { Running } from '../running.ts'
 import { coordinate } from './coordinator.ts'
 import { syncLimits } from './limits.ts'
@@ -58,28 +59,16 @@ const lockKey = '5567930515628772931'
 
 /** Returns at once when another process leads; otherwise when the term ends, by throwing. */
 const lead = (deps: SyncDeps, bell: Bell, signal: AbortSignal): Promise<void> =>
-  deps.pool.connect(async (seat) => {
-    // A leader whose machine vanished must not hold the lock for the two hours TCP would give it.
-    const { rows } = await seat.query<{ held: boolean }>(
-      `select pg_try_advisory_lock(${lockKey}) as held, set_config('tcp_keepalives_idle', '10', false),
-              set_config('tcp_keepalives_interval', '5', false),
-              set_config('tcp_keepalives_count', '3', false)`,
-    )
-    if (!rows[0]?.held) return
-    try {
+  leadOnce(deps.pool, {
+    key: lockKey,
+    term: async (seat) => {
       const { epoch, bounds } = await takeOver(deps)
       deps.logger.info({ epoch }, 'relay.taken')
       const term = { deps, epoch, seat, signal }
       const relay = await openRelay(term, bounds)
       await coordinate({ term, relay, bell })
-    } finally {
-      await leave(seat)
-    }
+    },
   })
-
-/** A session that cannot unlock is gone, and the lock with it; the first error is the one to tell. */
-const leave = (seat: Connection) =>
-  seat.query(`select pg_advisory_unlock(${lockKey})`).catch(() => undefined)
 
 /** Whether starting over may help: the database or the log was away, or the term was lost. */
 const isPassing = (error: unknown): boolean => {

@@ -6,14 +6,15 @@ import { openPool } from '../../src/postgres/pool.ts'
 import { removeDataDir } from '../support/process.ts'
 import { openReceiver, type Receiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
+import type { Scenario } from './expectation.ts'
 import { type Followed, follow } from './follow.ts'
 import { sharedSecret, startLine } from './line.ts'
 import { readOutbound } from './outbound.ts'
-import { firstDay, type Purchase } from './purchases.ts'
+import { firstDay } from './purchases.ts'
 
 type Options = {
   readonly dataDir: string
-  readonly purchases: readonly Purchase[]
+  readonly scenario: Scenario
   readonly instants: readonly number[]
   readonly kills: number
   readonly seed: number
@@ -25,7 +26,10 @@ export type Reached = Followed & { readonly told: number; readonly wrong: number
 export const runEmbedded = async (options: Options): Promise<Reached> => {
   const { dataDir } = options
   const receiver = await openReceiver({ secret: sharedSecret })
-  const line = await startLine({ dataDir, time: new Date(firstDay) }, receiver.url)
+  const line = await startLine(
+    { dataDir, time: new Date(firstDay) },
+    { definitions: options.scenario.definitions, receiverUrl: receiver.url },
+  )
   const url = (await findPostgres(dataDir)) ?? ''
   const pool = openPool({ url, connectionsMax: 2, name: 'acceptance' })
   const source = postgresSource({ pool })

@@ -1,4 +1,4 @@
-// What the acceptance asks for: three audiences over purchases, and what the naive evaluator says of them.
+// What the acceptance asks for: audiences over purchases, and what the naive evaluator says of them.
 import type { Audience } from '../oracle/language.ts'
 import { history, type Told } from '../oracle/oracle.ts'
 import type { Call } from '../oracle/people.ts'
@@ -12,7 +12,7 @@ export const everyInstant = (): readonly number[] =>
 
 const order = { name: 'Order Completed' }
 
-export const audiences = [
+const audiences = [
   {
     name: 'Repeat Buyers',
     key: 'repeat_buyers',
@@ -36,31 +36,39 @@ export const audiences = [
       count: { op: 'gte', value: 1 },
     },
   },
-] as const satisfies readonly (Audience & { readonly name: string })[]
+] as const satisfies Scenario['definitions']
 
 export const messageIdOf = ({ row }: Purchase): string => `purchase-${row}`
 
-/** By instant, what its sync must say; purchases are received at the first instant not before them. */
-export const expectedMessages = (
-  purchases: readonly Purchase[],
-  instants: readonly number[],
-): readonly (readonly string[])[] => {
-  const log = purchases.map(
-    (purchase): Call => ({
-      type: 'track',
-      messageId: messageIdOf(purchase),
-      userId: purchase.customer,
-      anonymousId: null,
-      previousId: null,
-      event: 'Order Completed',
-      properties: { price: purchase.price, quantity: purchase.quantity },
-      traits: {},
-      timestamp: purchase.at,
-      receivedAt: purchase.at,
-    }),
-  )
-  return history(log, audiences, instants).map((told) => told.map(line).sort())
+/** Definitions by the names they are configured under, and the calls they look at, in order of receipt. */
+export type Scenario = {
+  readonly definitions: readonly (Audience & { readonly name: string })[]
+  readonly calls: readonly Call[]
 }
+
+/** Three audiences, and a call for each purchase. */
+export const threeAudiences = (purchases: readonly Purchase[]): Scenario => ({
+  definitions: audiences,
+  calls: purchases.map((purchase) => ({
+    type: 'track',
+    messageId: messageIdOf(purchase),
+    userId: purchase.customer,
+    anonymousId: null,
+    previousId: null,
+    event: 'Order Completed',
+    properties: { price: purchase.price, quantity: purchase.quantity },
+    traits: {},
+    timestamp: purchase.at,
+    receivedAt: purchase.at,
+  })),
+})
+
+/** By instant, what its sync must say; calls are received at the first instant not before them. */
+export const expectedMessages = (
+  { calls, definitions }: Scenario,
+  instants: readonly number[],
+): readonly (readonly string[])[] =>
+  history(calls, definitions, instants).map((told) => told.map(line).sort())
 
 /** One message as a line to compare by. */
 export const line = ({ userId, audience, value }: Told): string =>

@@ -1,17 +1,18 @@
-// One acceptance run: purchases in, syncs at instants, and topic `outbound` compared after each.
+// One acceptance run: calls in, syncs at instants, and topic `outbound` compared after each.
 import { expect } from 'vitest'
+import type { Call } from '../oracle/people.ts'
 import type { Json } from '../oracle/values.ts'
 import { seeded } from '../support/seeded.ts'
-import { expectedMessages, line, stepMs } from './expectation.ts'
-import type { Line } from './line.ts'
+import { expectedMessages, line, type Scenario, stepMs } from './expectation.ts'
+import type { Line, Step } from './line.ts'
 import type { OutboundReader } from './outbound.ts'
-import { firstDay, type Purchase } from './purchases.ts'
+import { firstDay } from './purchases.ts'
 
 type Options = {
   readonly line: Line
   readonly outbound: OutboundReader
-  readonly purchases: readonly Purchase[]
-  /** When to sync, ascending. The clock also stops at every midnight that has purchases. */
+  readonly scenario: Scenario
+  /** When to sync, ascending. The clock also stops at every midnight that has calls. */
   readonly instants: readonly number[]
   readonly kills: number
   readonly seed: number
@@ -20,8 +21,8 @@ type Options = {
 export type Followed = { readonly messages: number; readonly kills: number }
 
 export const follow = async (options: Options): Promise<Followed> => {
-  const expected = expectedMessages(options.purchases, options.instants)
-  const due = byInstant(options.purchases)
+  const expected = expectedMessages(options.scenario, options.instants)
+  const due = byInstant(options.scenario.calls)
   const syncs = new Map(options.instants.map((at, index) => [at, index]))
   const stops = [...new Set([...due.keys(), ...syncs.keys()])]
     .filter((at) => at <= (options.instants.at(-1) ?? 0))
@@ -32,9 +33,9 @@ export const follow = async (options: Options): Promise<Followed> => {
     const sync = syncs.get(at)
     await options.line.step({
       at,
-      purchases: due.get(at) ?? [],
+      calls: due.get(at) ?? [],
       sync: sync !== undefined,
-      killAfterMs: killAt.get(index) ?? null,
+      kill: killAt.get(index) ?? null,
     })
     if (sync === undefined) continue
     const told = (await options.outbound.fresh()).map(toldBy)
@@ -44,24 +45,21 @@ export const follow = async (options: Options): Promise<Followed> => {
   return { messages, kills: options.line.kills() }
 }
 
-const byInstant = (purchases: readonly Purchase[]): ReadonlyMap<number, Purchase[]> => {
-  const due = new Map<number, Purchase[]>()
-  for (const purchase of purchases) {
-    const at = firstDay + Math.ceil((purchase.at - firstDay) / stepMs) * stepMs
-    const list = due.get(at)
-    if (list) list.push(purchase)
-    else due.set(at, [purchase])
-  }
-  return due
-}
+const byInstant = (calls: readonly Call[]): ReadonlyMap<number, readonly Call[]> =>
+  Map.groupBy(
+    calls,
+    ({ receivedAt }) => firstDay + Math.ceil((receivedAt - firstDay) / stepMs) * stepMs,
+  )
 
 const killDelayMsMax = 120
 
-const planKills = ({ kills, seed }: Options, stops: number): ReadonlyMap<number, number> => {
+const planKills = ({ kills, seed }: Options, stops: number) => {
   const random = seeded(seed)
-  const plan = new Map<number, number>()
-  while (plan.size < Math.min(kills, stops))
-    plan.set(Math.floor(random() * stops), Math.floor(random() * killDelayMsMax))
+  const plan = new Map<number, NonNullable<Step['kill']>>()
+  while (plan.size < Math.min(kills, stops)) {
+    const kill = { afterMs: Math.floor(random() * killDelayMsMax), which: random() }
+    plan.set(Math.floor(random() * stops), kill)
+  }
   return plan
 }
 

@@ -1,11 +1,12 @@
-// Millrace under test: a process that is killed with -9 at random and started again, and a sender that
+// Millrace under test: processes of which one is killed with -9 at random and started again, and a sender that
 // repeats every batch which was not answered.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Call } from '../oracle/people.ts'
 import { type MillraceProcess, type ProcessOptions, startProcess } from '../support/process.ts'
-import { audiences, messageIdOf } from './expectation.ts'
-import type { Purchase } from './purchases.ts'
+import type { Scenario } from './expectation.ts'
 
 export type Line = {
-  /** Sets the clock, sends what has come due, and syncs when asked; repeats it all after a kill. */
+  /** Sets the clocks, sends what has come due, and syncs when asked; repeats it all after a kill. */
   step(step: Step): Promise<void>
   kills(): number
   stop(): Promise<void>
@@ -13,101 +14,111 @@ export type Line = {
 
 export type Step = {
   readonly at: number
-  readonly purchases: readonly Purchase[]
+  readonly calls: readonly Call[]
   readonly sync: boolean
-  /** Kill the process this long after the step began; `null`: leave it alone. */
-  readonly killAfterMs: number | null
+  /** Kill one process so long after the step began; which, from 0 to below 1 of all. `null`: leave them alone. */
+  readonly kill: { readonly afterMs: number; readonly which: number } | null
+}
+
+type Wanted = {
+  readonly definitions: Scenario['definitions']
+  readonly receiverUrl: string
+  /** They share the database and the log. */
+  readonly processes?: number
 }
 
 const writeKey = 'wk_till'
 export const sharedSecret = 'acceptance-secret'
 
-export const startLine = async (options: ProcessOptions, receiverUrl: string): Promise<Line> => {
-  let process = await startProcess(options)
-  let kills = 0
-  await admin(process, 'apply', configurationOf(receiverUrl))
-  const once = async ({ at, purchases, sync }: Step) => {
-    await process.setTime(new Date(at))
-    for (let from = 0; from < purchases.length; from += batchMax)
-      await send(process, purchases.slice(from, from + batchMax))
-    if (sync) await admin(process, 'sync', {})
+export const startLine = async (options: ProcessOptions, wanted: Wanted): Promise<Line> => {
+  const living: MillraceProcess[] = []
+  for (let n = 0; n < (wanted.processes ?? 1); n++) living.push(await startProcess(options))
+  let [kills, turn] = [0, 0]
+  /** They are spoken to in turn. */
+  const next = () => living[turn++ % living.length] as MillraceProcess
+  await admin(next(), 'apply', configurationOf(wanted))
+  const once = async ({ at, calls, sync }: Step) => {
+    await Promise.all(living.map((process) => process.setTime(new Date(at))))
+    for (let from = 0; from < calls.length; from += batchMax)
+      await send(next(), calls.slice(from, from + batchMax))
+    if (sync) await admin(next(), 'sync', {})
   }
+  const unkilled = (step: Step) =>
+    once(step).catch((error: unknown) => {
+      const logs = living.map((process) => process.logTail()).join('\n\n')
+      throw new Error(`at ${new Date(step.at).toISOString()}: ${error}\n${logs}`)
+    })
   const step = async (wanted: Step): Promise<void> => {
-    const killer = wanted.killAfterMs === null ? null : killLater(process, wanted.killAfterMs)
-    try {
-      await once(wanted)
-      await killer?.cancel()
-    } catch (error) {
-      if (!killer?.fired())
-        throw new Error(`at ${new Date(wanted.at).toISOString()}: ${error}\n${process.logTail()}`)
-      await process.done
-      kills += 1
-      process = await startProcess({ ...options, time: new Date(wanted.at) })
-      await step({ ...wanted, killAfterMs: null })
-    }
+    if (wanted.kill === null) return unkilled(wanted)
+    const { which, afterMs } = wanted.kill
+    const victim = living[Math.floor(which * living.length)] as MillraceProcess
+    let isKilled = false
+    const killed = sleep(afterMs).then(() => {
+      isKilled = true
+      return victim.kill9()
+    })
+    await once(wanted).catch((error: unknown) => {
+      if (!isKilled) throw error
+    })
+    await killed
+    kills += 1
+    living.splice(living.indexOf(victim), 1)
+    // The others take over, whatever it was doing.
+    if (living.length > 0) await unkilled(wanted)
+    living.push(await startProcess({ ...options, time: new Date(wanted.at) }))
+    await unkilled(wanted)
   }
-  return { step, kills: () => kills, stop: () => process.stop() }
+  const stop = () => Promise.all(living.map((process) => process.stop()))
+  return { step, kills: () => kills, stop: () => stop().then(() => undefined) }
 }
 
 const batchMax = 500
 
-const configurationOf = (receiverUrl: string) => ({
-  workspaces: [
-    {
-      name: 'shop',
-      sources: [{ name: 'till', class: 'server', writeKey }],
-      destinations: [
-        {
-          name: 'Webhooks',
-          type: 'webhook',
-          sources: [],
-          sharedSecret,
-          webhooks: [{ url: receiverUrl }],
-        },
-      ],
-      audiences: audiences.map(({ name, condition }) => ({
-        name,
-        destinations: ['Webhooks'],
-        // Longer than the data: the acceptance says when to sync, so that each instant is one sync.
-        syncEvery: '2000d',
-        where: condition,
-      })),
-    },
-  ],
-})
-
-const killLater = (process: MillraceProcess, afterMs: number) => {
-  let killed: Promise<void> | null = null
-  const timer = setTimeout(() => {
-    killed = process.kill9()
-  }, afterMs)
+const configurationOf = ({ definitions, receiverUrl }: Wanted) => {
+  const whole = definitions.map(({ kind = 'audience', ...it }) => ({ kind, ...it }))
+  const common = {
+    destinations: ['Webhooks'],
+    // Longer than the data: the acceptance says when to sync, so that each instant is one sync.
+    syncEvery: '2000d',
+  }
   return {
-    fired: () => killed !== null,
-    /** The step was done before the kill: kill now, so that every planned kill happens. */
-    cancel: async () => {
-      clearTimeout(timer)
-      if (killed === null) killed = process.kill9()
-      await killed
-      throw new Error('killed after the step')
-    },
+    workspaces: [
+      {
+        name: 'shop',
+        sources: [{ name: 'till', class: 'server', writeKey }],
+        destinations: [
+          {
+            name: 'Webhooks',
+            type: 'webhook',
+            sources: [],
+            sharedSecret,
+            webhooks: [{ url: receiverUrl }],
+          },
+        ],
+        traits: whole.flatMap(({ kind, key: _, condition: measure, ...it }) =>
+          kind === 'trait' ? [{ ...common, ...it, measure }] : [],
+        ),
+        audiences: whole.flatMap(({ kind, key: _, condition: where, ...it }) =>
+          kind === 'audience' ? [{ ...common, ...it, where }] : [],
+        ),
+      },
+    ],
   }
 }
 
 const admin = (process: MillraceProcess, path: string, body: unknown) =>
   post(`${process.adminUrl}/admin/v1/${path}`, `Bearer ${process.token}`, body)
 
-const send = (process: MillraceProcess, purchases: readonly Purchase[]) =>
+const send = (process: MillraceProcess, calls: readonly Call[]) =>
   post(
     `${process.collectUrl}/v1/batch`,
     `Basic ${Buffer.from(`${writeKey}:`).toString('base64')}`,
     {
-      batch: purchases.map((purchase) => ({
-        type: 'track',
-        userId: purchase.customer,
-        event: 'Order Completed',
-        properties: { price: purchase.price, quantity: purchase.quantity },
-        timestamp: new Date(purchase.at).toISOString(),
-        messageId: messageIdOf(purchase),
+      batch: calls.map(({ type, userId, messageId, event, properties, traits, timestamp }) => ({
+        ...(type === 'track' ? { type, event, properties } : { type, traits }),
+        userId,
+        messageId,
+        timestamp: new Date(timestamp).toISOString(),
       })),
     },
   )

@@ -2,7 +2,7 @@
 // feed them.
 import type { Audience, Measure } from '../oracle/language.ts'
 import type { Call } from '../oracle/people.ts'
-import { messageIdOf } from './expectation.ts'
+import { messageIdOf, type Scenario } from './expectation.ts'
 import type { Purchase } from './purchases.ts'
 
 const name = 'Order Completed'
@@ -172,10 +172,14 @@ const audiences: readonly Audience[] = [
   },
 ]
 
-export const mixed: readonly Audience[] = [...traits, ...audiences]
+/** Their names are their keys. */
+export const mixedScenario = (purchases: readonly Purchase[]): Scenario => ({
+  definitions: [...traits, ...audiences].map((it) => ({ ...it, name: it.key })),
+  calls: callsOf(purchases),
+})
 
 /** A purchase, and before a customer's first one what is known of them. */
-export const callsOf = (purchases: readonly Purchase[]): readonly Call[] => {
+const callsOf = (purchases: readonly Purchase[]): readonly Call[] => {
   const known = new Set<string>()
   return purchases.flatMap((purchase): readonly Call[] => {
     const { customer: userId, at, price: paid, quantity: bought } = purchase

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { runEmbedded } from './embedded.ts'
-import { everyInstant } from './expectation.ts'
+import { everyInstant, threeAudiences } from './expectation.ts'
 import { loadSampled } from './purchases.ts'
 
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
@@ -18,7 +18,8 @@ test('every sync of eighteen months equals the naive evaluator, through twenty k
   process.stdout.write(`purchases: ${name}, SEED=${seed}\n`)
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-acceptance-'))
   const instants = everyInstant().filter((_, at) => at % every === 0)
-  const run = { dataDir, purchases, instants, kills: 20, seed }
+  const scenario = threeAudiences(purchases)
+  const run = { dataDir, scenario, instants, kills: 20, seed }
   const { messages, kills, told, wrong } = await runEmbedded(run)
   process.stdout.write(`${instants.length} syncs, ${messages} messages, ${kills} kills\n`)
   expect(kills).toBe(20)

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { runEmbedded } from './embedded.ts'
-import { everyInstant } from './expectation.ts'
+import { everyInstant, threeAudiences } from './expectation.ts'
 import { generatePurchases } from './purchases.ts'
 
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
@@ -14,7 +14,7 @@ test('sampled syncs of generated purchases equal the naive evaluator, through tw
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-acceptance-'))
   const { kills, messages, told, wrong } = await runEmbedded({
     dataDir,
-    purchases: generatePurchases(seed, 200),
+    scenario: threeAudiences(generatePurchases(seed, 200)),
     instants: everyInstant().filter((_, at) => at % 24 === 0),
     kills: 2,
     seed,
@@ -23,4 +23,4 @@ test('sampled syncs of generated purchases equal the naive evaluator, through tw
   expect(messages).toBeGreaterThan(100)
   expect(told).toBe(messages)
   expect(wrong).toBe(0)
-}, 180_000)
+}, 600_000)

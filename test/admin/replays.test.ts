@@ -143,6 +143,10 @@ describe('replays', async () => {
     expect((await run(['replay', 'cancel', `${replays[0].id}`])).out).toContain('cancelled')
     expect((await run(['replay', 'list'])).lines).toHaveLength(replays.length + 1)
     expect((await run(['replay', 'start'])).code).toBe(2)
+    expect(await run([...from, '--from', 'yesterday'])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('--from takes a time in ISO 8601') as string,
+    })
     await pool.query('update replay set settled = true')
   })
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { numberList, textList } from '../../src/audience/lists.ts'
+import { bytesList, numberList, textList } from '../../src/audience/lists.ts'
 import { cloneDatabase } from '../support/database.ts'
 
 const { pool } = await cloneDatabase()
@@ -11,14 +11,16 @@ test('Postgres reads written lists as what they were', async () => {
     .map((value) => value.replaceAll('\0', ''))
   await fc.assert(
     fc.asyncProperty(
-      fc.array(fc.oneof(text, fc.constantFrom('', 'null', 'NULL'))),
+      fc.array(fc.oneof(text, fc.constantFrom('', 'null', 'NULL', null))),
       fc.array(fc.maxSafeInteger()),
-      async (texts, numbers) => {
-        const { rows } = await pool.query<{ texts: string[]; numbers: string }>(
-          'select $1::text[] as texts, to_json($2::bigint[])::text as numbers',
-          [textList(texts), numberList(numbers)],
+      fc.array(fc.uint8Array().map((bytes) => Buffer.from(bytes))),
+      async (texts, numbers, values) => {
+        const { rows } = await pool.query<{ texts: string[]; numbers: string; values: Buffer[] }>(
+          'select $1::text[] as texts, to_json($2::bigint[])::text as numbers, $3::bytea[] as values',
+          [textList(texts), numberList(numbers), bytesList(values)],
         )
         expect(rows[0]?.texts).toEqual(texts)
+        expect(rows[0]?.values).toEqual(values)
         expect(JSON.parse(rows[0]?.numbers ?? '')).toEqual(numbers.map((number) => number || 0))
       },
     ),

@@ -23,7 +23,12 @@ const leafOf = (id: number) => ({ id, kind })
 
 const summariesOf = (user: UserState): ReadonlyMap<number, Summary> =>
   new Map(
-    [...new Set([...readLeaves(user.packed, user.summariesAt), ...(user.folded?.keys() ?? [])])]
+    [
+      ...new Set([
+        ...readLeaves(user.packed, user.summariesAt),
+        ...(user.folded ?? []).map(({ id }) => id),
+      ]),
+    ]
       .sort((left, right) => left - right)
       .map((id) => [id, summaryOf(user, leafOf(id))]),
   )

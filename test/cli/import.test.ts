@@ -93,6 +93,31 @@ describe('millrace import', async () => {
     expect(await count()).toBe(before)
   })
 
+  test('a folder may hold tables and calls: the mapping is for the tables', async () => {
+    const both = join(folder, 'both')
+    await mkdir(both)
+    await writeFile(join(both, 'a.ndjson'), ndjson(aTrack(1, { userId: 'of calls' })))
+    await writeFile(join(both, 'b.csv'), 'id,event\nof table,Ordered\nof table too,Ordered\n')
+    await writeFile(join(both, 'c.log'), ndjson(aTrack(1, { userId: 'of a log' })))
+    const mapping = '{"type":"track","columns":{"id":"userId","event":"event"}}'
+    const ran = await run(['import', both, ...key, '--map', mapping, '--json'])
+    expect(ran).toMatchObject({ code: 0, err: '' })
+    const told = ran.lines.map((line) => JSON.parse(line) as Record<string, unknown>)
+    // Lines read, the first row of a table included.
+    expect(told.map(({ name, lines, accepted }) => [name, lines, accepted])).toEqual([
+      ['a.ndjson', 1, 1],
+      ['b.csv', 3, 2],
+      ['c.log', 1, 1],
+    ])
+    expect(
+      await newUsers(new Set(['of calls', 'of table', 'of table too', 'of a log'])),
+    ).toHaveLength(4)
+    expect(await run(['import', join(both, 'a.ndjson'), ...key, '--map', mapping])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('--map is for csv and tsv') as string,
+    })
+  })
+
   test('writes rejected lines to a file with number and reason, and exits with 3', async () => {
     const long = 'x'.repeat(2_200_000)
     const path = await file(

@@ -318,6 +318,40 @@ describe('applying a file to an empty database', async () => {
     })
   })
 
+  test('what others refer to may stand after them, and a circle is refused', async () => {
+    const counted = { event: { name: 'Order Completed' }, count: {} }
+    const many = { computed: 'orders_made', op: 'gte', value: 2 }
+    const traits = [{ name: 'Orders Made', measure: counted }]
+    const referring = { any: [{ audience: 'chosen_few', in: true }, many] }
+    const audiences = [
+      { name: 'All Of Them', where: "audience('friends') OR audience('chosen_few')" },
+      { name: 'Friends', where: referring },
+      { name: 'Chosen Few', where: many },
+    ]
+    const applied = await applyFile(
+      pool,
+      { workspaces: [{ name: 'club', audiences, traits }] },
+      options,
+    )
+    expect(applied).toMatchObject({
+      ok: true,
+      entities: ['club', 'Orders Made', 'Chosen Few', 'Friends', 'All Of Them'].map((name) => ({
+        name,
+        action: 'created',
+      })),
+    })
+    const circle = [
+      { name: 'Left', where: { audience: 'right', in: true } },
+      { name: 'Right', where: { audience: 'left', in: true } },
+    ]
+    const refused = await applyFile(
+      pool,
+      { workspaces: [{ name: 'round', audiences: circle }] },
+      options,
+    )
+    expect(refused).toMatchObject({ ok: false, problems: [{ code: 'condition_invalid' }, {}] })
+  })
+
   test('a hundred audiences and two appliers at once end in one of each', async () => {
     const audiences = Array.from({ length: 100 }, (_, index) => ({
       name: `Group ${index}`,

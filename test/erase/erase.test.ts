@@ -200,6 +200,33 @@ test('what is parked, dead or told of the user goes, and of others stays', async
   expect(rows).toMatchObject([{ stores: { parked: 1, bodies: 1, deadLetters: 1, attempts: 1 } }])
 })
 
+test('what a round in flight parks after the first sweep goes with the second', async () => {
+  const rig = await erasing()
+  await rig.send({ userId: 'secret-u1' })
+  await rig.caughtUp()
+  await pool.query(`create table if not exists parked_body_test partition of parked_body default`)
+  const id = await rig.ask({ ids: [user('secret-u1')] })
+  rig.advance(1_000)
+  rig.relay()
+  rig.erase()
+  await rig.reaches(id, 'waiting')
+  const at = rig.clock()
+  const body = Buffer.from('{"type":"track","userId":"secret-u1"}')
+  await pool.query('insert into parked_body (body_id, created_at, bytes) values (21, $1, $2)', [
+    ...[at, body],
+  ])
+  await pool.query(
+    `insert into parked (topic, partition, log_offset, destination_id, chain, message_id, type, reason,
+       body_id, body_at, body_bytes, parked_at)
+     values ('calls', 0, 21, 1, 21, 'm', 'track', 'temporary', 21, $1, 9, $1)`,
+    [at],
+  )
+  rig.advance(10_000)
+  await rig.reaches(id, 'done')
+  await until('the outbox is empty', async () => (await left('outbox')) === 0)
+  expect(await findTraces(pool, 'secret-u1')).toEqual([])
+})
+
 test('what is parked of a suppressed visitor is given up, though its body names nobody', async () => {
   const rig = await erasing()
   await pool.query(`create table if not exists parked_body_test partition of parked_body default`)

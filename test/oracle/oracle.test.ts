@@ -211,6 +211,32 @@ describe('people', () => {
     expect(members(log, { not: orders({}, 'gte', 9) }, noon)).toEqual([])
   })
 
+  test('who is deleted has done nothing before, and late calls of any of their ids say nothing', () => {
+    const deleted = {
+      ...aCall({ type: 'delete', userId: 'u', event: null }),
+      receivedAt: noon + hour,
+    }
+    const log = [
+      order('u', noon),
+      aCall({ type: 'identify', userId: 'u', anonymousId: 'a', event: null }),
+      deleted,
+      // An import of the past, by the other id.
+      aCall({
+        anonymousId: 'a',
+        event: 'Order Completed',
+        timestamp: noon - 2 * day,
+        receivedAt: noon + 2 * hour,
+      }),
+    ]
+    const never = { not: orders({}) }
+    expect(members(log, orders({}), noon + 2 * hour)).toEqual([])
+    expect(peopleOf(log)).toEqual([])
+    expect(
+      members([...log, order('u', noon + 2 * hour)], orders({}, 'eq', 1), noon + 3 * hour),
+    ).toEqual(['u'])
+    expect(members(log, never, noon + 2 * hour)).toEqual([])
+  })
+
   test('a repeated id within 24 h of any earlier one is a duplicate', () => {
     const times = [0, 1, day, day + 1, 2 * day + 1, 3 * day + 2]
     const log = times.map((time) => aCall({ messageId: 'same', receivedAt: noon + time }))

@@ -35,43 +35,67 @@ export const withoutDuplicates = (log: readonly Call[]): readonly Call[] => {
   })
 }
 
+/** History is of its own time: an import does not bring a deleted user back. */
+const sentAt = ({ timestamp, receivedAt }: Call): number =>
+  receivedAt - timestamp > 86_400_000 ? timestamp : receivedAt
+
 const namesNobody = (id: string | null): id is null =>
   id === null || /^([0-]*|-1|null|anonymous)$/.test(id)
+
+/** What `previousId` is, nobody says. */
+const namesIn = ({ userId, anonymousId, previousId }: Call): readonly string[] => [
+  ...[userId, previousId].map((id) => `user ${id ?? ''}`),
+  ...[anonymousId, previousId].map((id) => `anonymous ${id ?? ''}`),
+]
 
 /** Below the merge limits. Everyone a call speaks of exists from that call on. */
 export const peopleOf = (log: readonly Call[]): readonly Person[] => {
   const byIdentity = new Map<string, Person>()
-  const personOf = (kind: 'user' | 'anonymous', id: string): Person => {
-    const known = byIdentity.get(`${kind} ${id}`)
-    if (known) return known
-    const person = { userId: kind === 'user' ? id : null, identities: [`${kind} ${id}`], calls: [] }
-    byIdentity.set(`${kind} ${id}`, person)
+  const deletedAt = new Map<string, number>()
+  const personOf = (kind: 'user' | 'anonymous', id: string | null): Person | null => {
+    if (namesNobody(id)) return null
+    const name = `${kind} ${id}`
+    const unknown = { userId: kind === 'user' ? id : null, identities: [name], calls: [] }
+    const person = byIdentity.get(name) ?? unknown
+    byIdentity.set(name, person)
     return person
   }
-  const merge = (survivor: Person, vanished: Person) => {
-    if (survivor === vanished) return
+  const merge = (survivor: Person, vanished: Person | null) => {
+    if (vanished === null || survivor === vanished) return
     survivor.calls.push(...vanished.calls)
     survivor.identities.push(...vanished.identities)
     for (const identity of vanished.identities) byIdentity.set(identity, survivor)
   }
-  for (const call of log) {
-    if (call.type === 'delete') continue
-    const { userId, anonymousId, previousId } = call
-    const user = namesNobody(userId) ? null : personOf('user', userId)
+  /** Ends the profile of whom the call names; what was sent before, of any of its identities, is not heard later. */
+  const forget = (call: Call) => {
+    const found = namesIn(call).flatMap((name) => byIdentity.get(name)?.identities ?? [name])
+    for (const name of found) {
+      byIdentity.delete(name)
+      if (!/ $/.test(name)) deletedAt.set(name, call.receivedAt)
+    }
+  }
+  const hear = (call: Call) => {
+    const { type, userId, anonymousId, previousId } = call
+    const user = personOf('user', userId)
     const anonymous =
-      namesNobody(anonymousId) || (user && call.type !== 'identify')
-        ? null
-        : personOf('anonymous', anonymousId)
+      user !== null && type !== 'identify' ? null : personOf('anonymous', anonymousId)
     // A profile has one user id: only an alias joins two of them.
-    if (user && anonymous && anonymous.userId === null) merge(user, anonymous)
-    if (call.type === 'alias' && user && !namesNobody(previousId)) {
+    if (user !== null && anonymous?.userId === null) merge(user, anonymous)
+    if (type === 'alias' && user !== null) {
       const known =
         byIdentity.get(`user ${previousId}`) ?? byIdentity.get(`anonymous ${previousId}`)
       const survivorId = user.userId
-      merge(user, known ?? personOf('user', previousId))
+      merge(user, namesNobody(previousId) ? null : (known ?? personOf('user', previousId)))
       user.userId = survivorId
     }
     ;(user ?? anonymous)?.calls.push(call)
+  }
+  for (const call of log) {
+    const isLate = namesIn(call).some(
+      (name) => sentAt(call) < (deletedAt.get(name) ?? Number.NEGATIVE_INFINITY),
+    )
+    if (call.type === 'delete') forget(call)
+    else if (!isLate) hear(call)
   }
   return [...new Set(byIdentity.values())]
 }

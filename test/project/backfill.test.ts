@@ -55,6 +55,11 @@ const conditions = [
     count: { op: 'eq', value: 1 },
   },
   { any: [{ trait: 'round', op: 'gte', value: 3 }, { not: performed('gte', 3) }] },
+  // A leaf that keeps its events by what they are compared with.
+  {
+    event: { name: 'Ordered', where: { prop: 'price', op: 'gt', ref: 'trait:round' } },
+    count: { op: 'gte', value: 2 },
+  },
 ]
 
 const audiences = conditions.map((condition, at) => audience(at + 1, condition))

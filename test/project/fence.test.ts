@@ -99,14 +99,20 @@ test('killed at any await, nothing is lost and nothing counted twice', async () 
       const rig = await aRig(pool, [
         audience(1, performed('eq', 2)),
         audience(2, performed('eq', 0)),
+        // Its leaf keeps events by what they are compared with.
+        audience(3, {
+          event: { name: 'Ordered', where: { prop: 'n', op: 'eq', ref: 'trait:k' } },
+          count: { op: 'eq', value: 2 },
+        }),
       ])
-      await rig.send(...users.map((userId) => ({ userId })))
+      const orders = users.map((userId) => ({ userId, properties: { n: 1 } }))
+      await rig.send(...orders)
       const source = rig.log.source()
       const dying = mortal({ pool, source, appender: rig.log.appender() }, { at, when })
       const doomed = rig.start({ pool: dying.pool, source: dying.source, limits: { outageMs: 0 } })
       await rig.send(
-        ...users.map((userId) => ({ userId })),
-        { type: 'identify', userId: 'u5', anonymousId: 'a5' },
+        ...orders,
+        { type: 'identify', userId: 'u5', anonymousId: 'a5', traits: { k: 1 } },
         { userId: 'u7', event: 'Seen' },
       )
       await Promise.race([doomed.done.catch(() => undefined), rig.caughtUp()])
@@ -116,6 +122,7 @@ test('killed at any await, nothing is lost and nothing counted twice', async () 
       await rig.built()
       expect([at, when, await rig.members(1)]).toEqual([at, when, users])
       expect([at, when, await rig.members(2)]).toEqual([at, when, ['u7']])
+      expect([at, when, await rig.members(3)]).toEqual([at, when, ['u5']])
       await next.stop()
       await doomed.stop().catch(() => undefined)
     }

@@ -94,6 +94,15 @@ export const saidByAnyone: fc.Arbitrary<Said> = fc
   )
   .map(([call, before]) => ({ ...call, ago: before }))
 
+/** The same call where its visitor is of one user, whichever of their calls is read first. */
+export const withoutOrder = (said: Said): Said => {
+  const { previousId: _, ...call } = said
+  if (said.type !== 'alias' && said.type !== 'identify') return call
+  const isSecond = said.userId === 'u2' || said.anonymousId === 'a2'
+  const who = isSecond ? { userId: 'u2', anonymousId: 'a2' } : { userId: 'u1', anonymousId: 'a1' }
+  return { traits: {}, ...call, ...who, type: 'identify' }
+}
+
 /** By so much, or to where something that was said leaves, or almost leaves, a span. */
 export type Advance =
   | { readonly by: number }

@@ -9,8 +9,8 @@ import type { Running } from '../../src/running.ts'
 import { findSyncRun, requestSync } from '../../src/sync/request.ts'
 import { startSync } from '../../src/sync/sync.ts'
 import type { Condition } from '../oracle/language.ts'
-import { type Answers, answers, changesBetween } from '../oracle/oracle.ts'
-import { type Call, withoutDuplicates } from '../oracle/people.ts'
+import { answers, changesBetween } from '../oracle/oracle.ts'
+import { type Call, peopleOf, withoutDuplicates } from '../oracle/people.ts'
 import type { Json } from '../oracle/values.ts'
 import { aRig, audience, type Rig, type Sent, until } from '../project/rig.ts'
 import { aDestination } from '../support/configuration.ts'
@@ -22,7 +22,9 @@ import {
   saidByAnyone,
   someSteps,
   starts,
+  withoutOrder,
 } from './audience-history.ts'
+import { type Forgotten, openForgetting } from './forgetting.ts'
 
 const codecs = await openCodecs({})
 const day = 86_400_000
@@ -33,9 +35,12 @@ type Turn = 'none' | 'restart' | 'repeat' | 'same' | 'swap'
 export type LineScene = {
   readonly start: number
   readonly definitions: readonly Definition[]
-  readonly steps: readonly (Step & { readonly turn: Turn })[]
+  /** `forgotten`: who is deleted before the calls. */
+  readonly steps: readonly (Step & { readonly turn: Turn; readonly forgotten: Forgotten | null })[]
   /** Before which step each audience is there: those of a key divisible by it wait for `from`. */
   readonly late: { readonly every: number; readonly from: number }
+  /** Of the log, read by two projectors where there are several. */
+  readonly partitions: number
   readonly limits: {
     readonly batchCallsMax: number
     readonly historyCallsMax: number
@@ -47,14 +52,36 @@ const turns = fc.constantFrom<Turn>(
   ...(['none', 'none', 'none', 'none', 'restart', 'repeat', 'same', 'swap'] as const),
 )
 
-export const lineScene = (traits: number, audiences: number): fc.Arbitrary<LineScene> =>
+const forgotten = fc.oneof(
+  { weight: 4, arbitrary: fc.constant(null) },
+  fc.constantFrom<Forgotten>(
+    ...['u1', 'u2', 'u3', 'never'].map((value) => ({ kind: 'user', value }) as const),
+    { kind: 'anonymous', value: 'a1' },
+  ),
+)
+
+/** Several partitions have no order among each other: each visitor is of one user there. */
+const saidIn = (partitions: number): fc.Arbitrary<Said> =>
+  partitions === 1 ? saidByAnyone : saidByAnyone.map(withoutOrder)
+
+export const lineScene = (
+  traits: number,
+  audiences: number,
+  partitions = 1,
+): fc.Arbitrary<LineScene> =>
   fc.record({
+    partitions: fc.constant(partitions),
     start: fc.constantFrom(...starts),
     definitions: someDefinitions(traits, audiences),
-    steps: someSteps(saidByAnyone, { min: 4, max: 9, calls: 6 }).chain((steps) =>
+    steps: someSteps(saidIn(partitions), { min: 4, max: 9, calls: 6 }).chain((steps) =>
       fc
-        .array(turns, { minLength: steps.length, maxLength: steps.length })
-        .map((list) => steps.map((step, at) => ({ ...step, turn: list[at] as Turn }))),
+        .array(fc.record({ turn: turns, forgotten }), {
+          minLength: steps.length,
+          maxLength: steps.length,
+        })
+        .map((list) =>
+          steps.map((step, at) => ({ ...step, ...(list[at] as (typeof list)[number]) })),
+        ),
     ),
     late: fc.record({ every: fc.constantFrom(2, 3, 5), from: fc.nat({ max: 6 }) }),
     limits: fc.record({
@@ -71,6 +98,7 @@ export const playLine = async (pool: Pool, scene: LineScene): Promise<void> => {
     await line.change(0)
     for (const [at, step] of scene.steps.entries()) {
       await line.change(at, step.turn)
+      await line.forget(step.forgotten)
       await line.send(step)
       await line.synced(at)
     }
@@ -81,15 +109,15 @@ export const playLine = async (pool: Pool, scene: LineScene): Promise<void> => {
 
 const whole = {
   late: { every: 2, from: 0 },
+  partitions: 1,
   limits: { batchCallsMax: 5_000, historyCallsMax: 5_000, evaluateUsersMax: 5_000 },
 }
 
 type Opening = Pick<LineScene, 'start' | 'definitions'> & Partial<LineScene>
 
 export const openLine = async (pool: Pool, scene: Opening) => {
-  const { start, definitions, late, limits } = { ...whole, ...scene }
-  // One partition, so that the log has one order for both.
-  const rig = await aRig(pool, [], partitionsOf(1))
+  const { start, definitions, late, limits, partitions } = { ...whole, ...scene }
+  const rig = await aRig(pool, [], { ...partitionsOf(1), calls: partitions })
   await pool.query('truncate sync_run, sync_chunk, sync_schedule, outbox restart identity')
   await pool.query('update outbox_shard set seq = 0')
   await pool.query('update relay set bounds = null')
@@ -97,11 +125,17 @@ export const openLine = async (pool: Pool, scene: Opening) => {
   // All definitions are read at each look.
   const limited = { ...limits, buildPollMs: 40 }
   const log: Call[] = []
-  const before = new Map<string, Answers>()
+  const before = new Map<string, Map<string, Json>>()
   let last: readonly Sent[] = []
   let now = definitions
   let there = definitions
-  let projector: Running = rig.start({ limits: limited })
+  const { suppressions, forget, close } = await openForgetting(rig)
+  const startProjectors = () =>
+    Array.from({ length: Math.min(partitions, 2) }, () =>
+      rig.start({ limits: limited, suppressions }),
+    )
+  const stopProjectors = () => Promise.all(projectors.map((projector) => projector.stop()))
+  let projectors: readonly Running[] = startProjectors()
   const [source, appender] = [rig.log.source(), rig.log.appender()]
   const sync = startSync({ ...rig.deps, source, appender, codecs })
   const outbound = outboundOf(rig)
@@ -124,8 +158,8 @@ export const openLine = async (pool: Pool, scene: Opening) => {
   return {
     change: async (at: number, turn: Turn = 'none') => {
       if (turn === 'restart') {
-        await projector.stop()
-        projector = rig.start({ limits: limited })
+        await stopProjectors()
+        projectors = startProjectors()
       }
       const isChanged = at === 0 || at === late.from || turn === 'same' || turn === 'swap'
       if (!isChanged) return
@@ -136,6 +170,17 @@ export const openLine = async (pool: Pool, scene: Opening) => {
       there = now.filter((it) => !absent.has(it.key) && !refersTo(it, absent, now))
       const audiences = there.map((it) => configured(it, now.indexOf(it)))
       rig.live.replace({ audiences, destinations: [aDestination()] })
+    },
+    /** Nobody is told of it: whoever comes back under the same id begins with nothing. */
+    forget: async (subject: Forgotten | null) => {
+      if (subject === null) return
+      const { kind, value } = subject
+      const person = peopleOf(withoutDuplicates(log)).find(({ identities }) =>
+        identities.includes(`${kind} ${value}`),
+      )
+      log.push(await forget(subject))
+      for (const identity of person?.identities ?? [])
+        for (const told of before.values()) told.delete(identity.replace(/^user /, ''))
     },
     send: async (step: LineScene['steps'][number]) => {
       const times = log.map(({ timestamp, receivedAt }) => Math.min(timestamp, receivedAt))
@@ -163,7 +208,7 @@ export const openLine = async (pool: Pool, scene: Opening) => {
         const id = now.indexOf(definition) + 1
         const { named, nameless } = answers(calls, { ...definition, others: now }, rig.now())
         const expected = changesBetween(definition, before.get(key) ?? new Map(), named)
-        before.set(key, named)
+        before.set(key, new Map(named))
         const where = `${key} at step ${at}: ${JSON.stringify(definition)}`
         expect(
           told.filter((it) => it.startsWith(`${key} `)),
@@ -179,7 +224,10 @@ export const openLine = async (pool: Pool, scene: Opening) => {
         )
       }
     },
-    stop: () => Promise.all([projector.stop(), sync.stop()]),
+    stop: async () => {
+      await Promise.all([stopProjectors(), sync.stop()])
+      await close()
+    },
   }
 }
 
@@ -237,9 +285,10 @@ const outboundOf = (rig: Rig) => {
     const found: string[] = []
     for await (const { entries } of source.read({ topic: 'outbound', partition: 0, from, until }))
       for (const { body } of await codecs.outbound.decode(entries.map(({ value }) => value))) {
-        const { userId, traits } = JSON.parse(Buffer.from(body).toString()) as {
+        // A notice of a deletion has none.
+        const { userId, traits = {} } = JSON.parse(Buffer.from(body).toString()) as {
           userId: string
-          traits: Record<string, Json>
+          traits?: Record<string, Json>
         }
         for (const [key, value] of Object.entries(traits)) found.push(line(key, userId, value))
       }

@@ -24,3 +24,12 @@ test(`${numRuns} histories of ${traits + audiences} audiences and traits are tol
     { numRuns, endOnFailure: true },
   )
 }, 1_200_000)
+
+const inPartitions = Math.ceil(numRuns / 2)
+
+test(`${inPartitions} histories in three partitions, read by two projectors, are told the same`, async () => {
+  await fc.assert(
+    fc.asyncProperty(lineScene(traits, audiences, 3), (scene) => playLine(pool, scene)),
+    { numRuns: inPartitions, endOnFailure: true },
+  )
+}, 1_200_000)
