@@ -24,8 +24,9 @@ const appendMax = 500
 const leadSeconds = 1
 /** Once before the pairs: compilers need tens of thousands of posts. */
 const warmUpSeconds = 3
-/** More than the product can send in a second, so that its log never runs dry. */
-const callsPerSecond = 12_000
+/** More than the product can send in a second, so that its log never runs dry: of 512 at a time in 50 ms, and of instant ones. */
+const slowCallsPerSecond = 11_000
+const callsPerSecond = 30_000
 
 export const run = async (span: Span): Promise<void> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-bench-'))
@@ -35,7 +36,11 @@ export const run = async (span: Span): Promise<void> => {
     const half = halfOf(span)
     await openDatabase(postgres.url, 'slow')
     const slowBench = await openBench(children)
-    const slow = await slowBench.scene(slowDestinations, 50)
+    const slow = await slowBench.scene({
+      destinations: slowDestinations,
+      delayMs: 50,
+      perSecond: slowCallsPerSecond,
+    })
     const unit = 'posts/s'
     await runPairs({
       name: 'deliver 50 ms',
@@ -48,7 +53,11 @@ export const run = async (span: Span): Promise<void> => {
     })
     await openDatabase(postgres.url, 'instant')
     const bench = await openBench(children)
-    const instant = await bench.scene(1, 0)
+    const instant = await bench.scene({
+      destinations: 1,
+      delayMs: 0,
+      perSecond: callsPerSecond,
+    })
     const concurrency = await peakOf(instant.bare)
     const [bare, product] = [instant.bare(concurrency), instant.product(concurrency)]
     await runPairs({ name: 'deliver', budget, unit, bare, product, warmUpSeconds, ...half })
@@ -95,6 +104,12 @@ const peakOf = async (bare: (concurrency: number) => Run): Promise<number> => {
   return peak.concurrency
 }
 
+type Scene = {
+  readonly destinations: number
+  readonly delayMs: number
+  readonly perSecond: number
+}
+
 const openBench = async (children: ChildProcess[]) => {
   const senders = {
     bare: await sender(children, 'bare'),
@@ -102,7 +117,7 @@ const openBench = async (children: ChildProcess[]) => {
   }
   const fill = await openFill()
   let rssMostBytes = 0
-  const scene = async (destinations: number, delayMs: number) => {
+  const scene = async ({ destinations, delayMs, perSecond }: Scene) => {
     const receiver = start(children, 'deliver-receiver.ts', [String(destinations), String(delayMs)])
     const { urls } = await heard<{ urls: string[] }>(receiver)
     const runner =
@@ -111,7 +126,7 @@ const openBench = async (children: ChildProcess[]) => {
       async (seconds) => {
         // More than can be sent, so that the log never runs dry; what is left serves the next run.
         const sent = () => ask<{ requests: number }>(receiver, {})
-        const wanted = Math.ceil((seconds + leadSeconds) * callsPerSecond)
+        const wanted = Math.ceil((seconds + leadSeconds) * perSecond)
         if (kind === 'product') await fill.ensure(wanted, destinations)
         const before = await sent()
         const figure = await measure({ child: senders[kind], urls, concurrency, sent }, seconds)

@@ -2,7 +2,7 @@
 
 export const deliverLimits = {
   /** Values fetched from the log and not yet handled, per membership. */
-  fetchBytesMax: 16_777_216,
+  fetchBytesMax: 33_554_432,
   /** Offsets between a partition's lowest unsettled and highest seen one: its completion bitmap. */
   spanMax: 24_000,
   /** Bytes of a position row for destinations done under unsettled offsets. */
@@ -85,6 +85,8 @@ export const deliverLimits = {
   bodyKeepMs: 18_000_000,
   deadKeepMs: 2_592_000_000,
   positionEveryMs: 250,
+  /** The log is told a partition's watermark no more often. */
+  tellEveryMs: 2_000,
   /** Figures over all processes. */
   figuresEveryMs: 60_000,
   attemptBufferMax: 20_000,

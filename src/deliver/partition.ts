@@ -54,6 +54,7 @@ const gainOnce = async (stage: Stage, lease: Lease): Promise<Reader> => {
     watermark: from,
     committed: lease.committed,
     telling: null,
+    toldAt: Number.NEGATIVE_INFINITY,
     lost: false,
     rounds: 0,
   }

@@ -1,4 +1,4 @@
-// Writes every changed position in one statement, four times a second, and tells the log the watermark.
+// Writes every changed position in one statement, four times a second, and tells the log the watermark now and then.
 import { placeOf } from '../log/log.ts'
 import { movePositions } from '../postgres/position.ts'
 import { abandon } from './lanes.ts'
@@ -9,6 +9,12 @@ import type { Partition, Stage } from './stage.ts'
 type Moving = { readonly partition: Partition; readonly version: number; readonly next: bigint }
 
 export const writePositions = async (stage: Stage): Promise<void> => {
+  await moveChanged(stage)
+  for (const partition of stage.partitions.values())
+    if (isToTell(stage, partition)) partition.telling ??= tellLog(stage, partition)
+}
+
+const moveChanged = async (stage: Stage): Promise<void> => {
   const moving: Moving[] = []
   const moves = []
   for (const partition of stage.partitions.values()) {
@@ -36,12 +42,19 @@ export const writePositions = async (stage: Stage): Promise<void> => {
     if (ours.has(placeOf(partition))) {
       partition.written = version
       partition.watermark = next
-      if (partition.committed !== next) partition.telling ??= tellLog(stage, partition)
     } else lose(stage, partition)
+}
+
+/** What the log knows is a hint for those who look at it: telling it each position would cost a statement each. */
+const isToTell = ({ limits, stopping }: Stage, partition: Partition): boolean => {
+  const { committed, watermark, toldAt, lost, written } = partition
+  if (lost || written < 0 || committed === watermark) return false
+  return stopping || performance.now() - toldAt >= limits.tellEveryMs
 }
 
 /** Positions do not wait for it: while the log is away they are what keeps a crash from repeating much. */
 const tellLog = async (stage: Stage, partition: Partition): Promise<void> => {
+  partition.toldAt = performance.now()
   try {
     while (partition.committed !== partition.watermark && !partition.lost) {
       const next = partition.watermark

@@ -98,6 +98,8 @@ export type Partition = {
   watermark: bigint
   committed: bigint | null
   telling: Promise<void> | null
+  /** Real time. */
+  toldAt: number
   lost: boolean
   rounds: number
 }

@@ -20,7 +20,7 @@ export type Connection = {
   phases: OpeningPhases | null
   job: Job | null
   controller: Dispatcher.DispatchController | null
-  /** Started again with each request, never cleared between them: cheaper than a timer each. */
+  /** Set anew when it is due, for what is left to the request then under way: cheaper than a timer each. */
   timer: NodeJS.Timeout | null
   /** For a request that has less time than most. */
   exactTimer: NodeJS.Timeout | null
@@ -94,9 +94,8 @@ export const dispatch = (ends: Ends, connection: Connection, job: Job): void => 
 
 /** The form undici reads fastest. */
 const headersOf = (given: PostRequest['headers']): string[] => {
-  const headers: string[] = []
-  if (Array.isArray(given)) headers.push(...given)
-  else pushAll(headers, given as Readonly<Record<string, string>>)
+  const headers: string[] = Array.isArray(given) ? given.slice() : []
+  if (!Array.isArray(given)) pushAll(headers, given as Readonly<Record<string, string>>)
   headers.push('User-Agent', userAgent)
   return headers
 }
@@ -172,17 +171,26 @@ const startTimer = (ends: Ends, connection: Connection, job: Job): void => {
     connection.exactTimer = setTimeout(() => timedOut(ends, connection), Math.max(leftMs, 1))
     return
   }
-  if (connection.timer) connection.timer.refresh()
-  else {
-    const due = () => {
-      const writtenAt = connection.job?.writtenAt ?? Number.POSITIVE_INFINITY
-      // A timer of a request that is over may come as the next one is about to be written.
-      if (performance.now() - writtenAt >= answerMs - 5) timedOut(ends, connection)
-    }
-    connection.timer = setTimeout(due, answerMs)
-    connection.timer.unref()
-  }
+  if (!connection.timer) setTimer(ends, connection, answerMs)
 }
+
+const setTimer = (ends: Ends, connection: Connection, ms: number): void => {
+  const { answerMs } = ends.limits
+  const due = () => {
+    connection.timer = null
+    const { job, exactTimer } = connection
+    // Idle, or its request has a timer of its own: the next one sets it again.
+    if (!job || job.writtenAt === null || exactTimer) return
+    const leftMs = answerMs - (performance.now() - job.writtenAt)
+    if (leftMs <= earlyMs) timedOut(ends, connection)
+    else setTimer(ends, connection, leftMs)
+  }
+  connection.timer = setTimeout(due, ms)
+  connection.timer.unref()
+}
+
+/** Timers may come so much before their time. */
+const earlyMs = 5
 
 /** What came meanwhile is read first: that this process was held up is no fault of the receiver's. */
 const timedOut = (ends: Ends, connection: Connection): void => {

@@ -6,7 +6,7 @@ import { Fault } from '../fault.ts'
 import type { Pool } from '../postgres/sql.ts'
 import type { Batch, Lease, Reader } from './log.ts'
 import { chunkBytesMax } from './postgres-chunk.ts'
-import { type Cursor, type Fetched, fetchChunks } from './postgres-store.ts'
+import { type Cursor, type Fetched, fetchChunks } from './postgres-fetch.ts'
 import type { Signal } from './postgres-wake.ts'
 import { within } from './within.ts'
 
@@ -98,7 +98,7 @@ export const lookAgain = (held: readonly Held[]) => {
   for (const each of held) each.news = true
 }
 
-const take = (deps: FeedDeps, held: Held, { start, batch, after }: Fetched) => {
+const take = (deps: FeedDeps, held: Held, { start, batch, after, chunks }: Fetched) => {
   const { topic, partition, lost } = held.lease
   if (lost.aborted || held.releasing || deps.over.aborted) return
   const { from } = held.cursor
@@ -114,7 +114,7 @@ const take = (deps: FeedDeps, held: Held, { start, batch, after }: Fetched) => {
     held.cursor = { ...held.cursor, after }
     return
   }
-  held.cursor = { topic, partition, from: batch.next, after }
+  held.cursor = { topic, partition, from: batch.next, after, chunks }
   held.news = true
   held.queued = batch
   next(deps, held)

@@ -1,8 +1,8 @@
-// The SQL of the Postgres log's topics: counters, chunks, bounds.
+// The SQL of the Postgres log's topics: counters, chunks written, bounds; postgres-fetch.ts reads chunks.
 import { type Sql, sqlState } from '../postgres/sql.ts'
-import type { Batch, Topic } from './log.ts'
+import type { Topic } from './log.ts'
 import type { Partitions } from './partitions.ts'
-import { type Chunk, type Packed, unpack } from './postgres-chunk.ts'
+import type { Packed } from './postgres-chunk.ts'
 import { ensureDays } from './postgres-days.ts'
 
 /** Creates the partitions that are missing; answers how many there are, never fewer than before. */
@@ -89,84 +89,6 @@ export const storeChunks = async (
     await ensureDays(sql, at)
     return (await sql.query<FirstOffset>(appendSql, values)).rows
   }
-}
-
-export type Cursor = {
-  readonly topic: Topic
-  readonly partition: number
-  readonly from: bigint
-  /** Nothing at or above `from` was appended before this. */
-  readonly after: Date
-}
-
-export type Fetched = {
-  /** The first offset the log still has. */
-  readonly start: bigint
-  /** `null` when there is nothing at or above the cursor. */
-  readonly batch: Batch | null
-  readonly after: Date
-}
-
-type FetchRow = {
-  readonly cursor: number
-  readonly start: bigint
-  readonly end: bigint
-  readonly endAt: Date
-  readonly first: bigint | null
-  readonly next: bigint
-  readonly appendedAt: Date
-  readonly payload: Buffer
-}
-
-// By the primary key of the days not before each cursor: at the tail, one table. One statement is
-// one snapshot, so every offset below the counter it sees is either in a chunk it sees or a hole.
-const fetchSql = `
-  select w.cursor::int, p.start_offset as start, p.next_offset as "end", p.appended_at as "endAt",
-         c.first_offset as first, c.next_offset as next, c.appended_at as "appendedAt", c.payload
-    from unnest($1::text[], $2::int[], $3::bigint[], $4::timestamptz[]) with ordinality
-           as w(topic, partition, "from", after, cursor)
-    join log_partition p using (topic, partition)
-    left join lateral (
-      select c.*, sum(length(c.payload)) over (order by c.next_offset) as bytes
-        from (select first_offset, next_offset, appended_at, payload from log_chunk
-               where topic = w.topic and partition = w.partition
-                 and next_offset > w."from" and appended_at >= w.after
-               order by next_offset limit $6) c
-    ) c on c.bytes <= $5 or c.bytes = length(c.payload)
-   order by w.cursor, c.next_offset`
-
-const chunksMax = 512
-
-/** What each cursor can read, at most `bytesMax` for each, one chunk at least; in the cursors' order. */
-export const fetchChunks = async (
-  sql: Sql,
-  cursors: readonly Cursor[],
-  bytesMax: number,
-): Promise<readonly Fetched[]> => {
-  const { rows } = await sql.query<FetchRow>(fetchSql, [
-    cursors.map(({ topic }) => topic),
-    cursors.map(({ partition }) => partition),
-    cursors.map(({ from }) => from),
-    cursors.map(({ after }) => after),
-    Math.floor(bytesMax),
-    chunksMax,
-  ])
-  const found: FetchRow[][] = cursors.map(() => [])
-  for (const row of rows) found[row.cursor - 1]?.push(row)
-  return cursors.map((cursor, index) => fetched(cursor, found[index] ?? []))
-}
-
-const fetched = ({ from }: Cursor, rows: readonly FetchRow[]): Fetched => {
-  const [head] = rows
-  const last = rows.at(-1)
-  if (!head || !last) throw new Error('the log has no such partition')
-  const { start, end, endAt } = head
-  if (last.first === null)
-    return { start, after: endAt, batch: from < end ? { from, next: end, entries: [] } : null }
-  const { next, appendedAt } = last
-  const chunks = rows.map(({ first, ...row }): Chunk => ({ ...row, first: first ?? 0n }))
-  const entries = chunks.flatMap((chunk) => unpack(chunk, { from, until: next }))
-  return { start, after: appendedAt, batch: { from, next, entries } }
 }
 
 type Bound = { readonly start: bigint; readonly end: bigint }

@@ -6,15 +6,9 @@ import type { Clock } from '../running.ts'
 import type { Batch, Membership, Range, Source } from './log.ts'
 import { type Partitions, partitionsOf } from './partitions.ts'
 import { type AppenderDeps, postgresAppender } from './postgres-append.ts'
+import { type Cursor, type Fetched, fetchChunks } from './postgres-fetch.ts'
 import { joinGroup, type MemberLimits, memberLimits } from './postgres-member.ts'
-import {
-  type Cursor,
-  type Fetched,
-  fetchChunks,
-  openPartitions,
-  selectBounds,
-  selectOffsetsAt,
-} from './postgres-store.ts'
+import { openPartitions, selectBounds, selectOffsetsAt } from './postgres-store.ts'
 import { openWakes, signal, type Wakes } from './postgres-wake.ts'
 
 export { maintainPostgresLog } from './postgres-maintain.ts'
@@ -89,12 +83,12 @@ async function* readRange(deps: ReadDeps, range: Range): AsyncGenerator<Batch> {
     while (cursor.from < until) {
       if (closed.aborted) throw new Fault('log_closed', `reading ${topic} outlived its source`)
       const [fetched] = await fetchChunks(pool, [cursor], readLimits.bytesMax)
-      const { start, batch, after } = fetched as Fetched
+      const { start, batch, after, chunks } = fetched as Fetched
       if (cursor.from < start) cursor = { ...cursor, from: start }
       else if (batch === null) await waiting.wait(readLimits.pollMs)
       else {
         yield clip(batch, until)
-        cursor = { topic, partition, from: batch.next, after }
+        cursor = { topic, partition, from: batch.next, after, chunks }
       }
     }
   } finally {

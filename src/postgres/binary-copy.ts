@@ -34,3 +34,35 @@ export const putText = (to: Buffer, value: string, at: number): number => {
   const length = to.write(value, at + 4)
   return to.writeInt32BE(length, at) + length
 }
+
+/** A row's fields as COPY sends them: views of its bytes, `null` where there is nothing. */
+export type CopiedRow = readonly (Buffer | null)[]
+
+const signature = copyHeader.subarray(0, 11)
+
+/** Each message is one row; before the first stands the header, behind the last the trailer. */
+export const rowsOf = (messages: readonly Buffer[]): readonly CopiedRow[] => {
+  const rows: CopiedRow[] = []
+  for (const message of messages) {
+    const isFirst = message.subarray(0, signature.length).equals(signature)
+    const at = isFirst ? copyHeader.length : 0
+    if (at < message.length && message.readInt16BE(at) >= 0) rows.push(rowAt(message, at))
+  }
+  return rows
+}
+
+const rowAt = (message: Buffer, start: number): CopiedRow => {
+  const row: (Buffer | null)[] = []
+  let at = start + 2
+  for (let left = message.readInt16BE(start); left > 0; left -= 1) {
+    const length = message.readInt32BE(at)
+    at += 4
+    row.push(length < 0 ? null : message.subarray(at, at + length))
+    at += Math.max(length, 0)
+  }
+  return row
+}
+
+/** A timestamptz, to the millisecond. */
+export const dateAt = (field: Buffer): Date =>
+  new Date(epochMs + Math.floor(Number(field.readBigInt64BE(0)) / 1_000))

@@ -1,7 +1,8 @@
 // The pg driver behind the Sql shape. int8 comes back as bigint, timestamptz as Date, bytea as Buffer.
 import { pipeline } from 'node:stream/promises'
 import pg from 'pg'
-import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
+import { from as copyFrom } from 'pg-copy-streams'
+import { copyOut } from './copy-out.ts'
 import type { Connection, Listener, Pool, Rows, Sql, TransactionOptions } from './sql.ts'
 
 type Options = {
@@ -83,7 +84,7 @@ const borrow = async <R>(pool: pg.Pool, use: (connection: Connection) => Promise
 const connectionOf = (client: pg.PoolClient): Connection => ({
   query: queryOf(client),
   copyIn: (text, chunks) => pipeline(chunks, client.query(copyFrom(text))),
-  copyOut: (text) => client.query(copyTo(text)) as AsyncIterable<Uint8Array>,
+  copyOut: (text) => copyOut(client, text),
 })
 
 const transact = async <R>(

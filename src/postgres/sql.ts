@@ -13,8 +13,8 @@ export type Sql = {
 export type Connection = Sql & {
   /** COPY … FROM STDIN: resolves when the server has taken every chunk. */
   copyIn(text: string, chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>): Promise<void>
-  /** COPY … TO STDOUT. */
-  copyOut(text: string): AsyncIterable<Uint8Array>
+  /** COPY … TO STDOUT: all its messages, so the statement must bound what it answers. */
+  copyOut(text: string): Promise<readonly Buffer[]>
 }
 
 export type Pool = Sql & {

@@ -4,6 +4,7 @@ import type { Bell } from '../bell.ts'
 import type { Configuration } from '../domain/configuration.ts'
 import { type Candidate, isDue, nextSyncAt } from '../domain/schedule.ts'
 import { keepAccountsShort } from './accounts.ts'
+import { gatherChanges } from './change-store.ts'
 import type { Run, RunAudience } from './chunk.ts'
 import type { Relay } from './relay.ts'
 import { retract } from './retract.ts'
@@ -28,6 +29,7 @@ export const coordinate = async ({ term, relay, bell }: Coordinator): Promise<vo
     // Notices of deletions come into the outbox at any time.
     await relay.drain()
     await keepAccountsShort(term)
+    await gatherChanges(term.seat, term.deps.limits.membershipChangesMax)
     for (const pending of await pendingRuns(term.seat, term.deps.limits.requestsMax)) {
       const run = await takeUp(term, pending, waiting)
       if (run) await syncRun(term, relay, run)

@@ -31,6 +31,8 @@ export const syncLimits = {
   runsKept: 10_000,
   /** How often an audience was counted; older counts are deleted. At the usual pace, half a year. */
   sizesKept: 2_000,
+  /** As many changes of counts of members are not left waiting for the end of a run. */
+  membershipChangesMax: 10_000,
   /** Changes of accounts added up in one transaction. */
   accountDeltasMax: 5_000,
   /** Users of accounts whose memberships one transaction sets. */

@@ -1,5 +1,6 @@
 // The outgoing port: what is sent, and what each kind of answer means.
 import { createServer as createPlain } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, test } from 'vitest'
 import { undiciPost, userAgent } from '../../src/http/undici-post.ts'
 import { openReceiver } from '../support/receiver.ts'
@@ -79,6 +80,29 @@ test('a receiver that does not answer within five seconds has timed out', async 
   expect(answer).toMatchObject({ type: 'temporary', reason: 'timeout' })
   expect(tookMs).toBeGreaterThanOrEqual(4_990)
   expect(tookMs).toBeLessThan(6_500)
+})
+
+test('on a kept connection each request has all its time, whenever the one before was written', async () => {
+  const answerMs = 400
+  const brief = undiciPost({
+    addresses: { allowPrivate: true, allowed: [] },
+    limits: { answerMs },
+  })
+  // The last one is idle for longer than a request may take.
+  for (const idleMs of [0, 150, 300, 500]) {
+    receiver.reply(() => 204)
+    // A machine that is busy may hold up even this one.
+    await until(
+      async () => (await brief({ url: receiver.url, headers, body })).status === 204,
+      'an answer leaves its connection',
+    )
+    await sleep(idleMs)
+    receiver.reply(() => 'hang')
+    const result = await brief({ url: receiver.url, headers, body })
+    expect(result).toMatchObject({ reused: true, answer: { reason: 'timeout' } })
+    expect(result.durationMs).toBeGreaterThanOrEqual(answerMs - 5)
+  }
+  await brief.close()
 })
 
 test('a refused connection is temporary', async () => {

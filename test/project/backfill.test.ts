@@ -147,7 +147,7 @@ test('a build killed at any await is finished by another process, and counts eve
       expect([at, when, await allMembers(rig, audiences)]).toEqual([at, when, members])
       await stopAll()
     }
-})
+}, 300_000)
 
 test('two projectors build an audience once', async () => {
   const members = await expected(3)

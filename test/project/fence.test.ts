@@ -126,7 +126,7 @@ test('killed at any await, nothing is lost and nothing counted twice', async () 
       await next.stop()
       await doomed.stop().catch(() => undefined)
     }
-})
+}, 300_000)
 
 test('a commit whose answer is lost is not folded again', async () => {
   const rig = await aRig(pool, [audience(1, performed('eq', 1))])

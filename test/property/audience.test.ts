@@ -17,11 +17,11 @@ test(`${numRuns} histories of ${traits + audiences} audiences and traits are tol
     fc.asyncProperty(lineScene(traits, audiences), (scene) => playLine(pool, scene)),
     { numRuns, endOnFailure: true },
   )
-}, 120_000)
+}, 300_000)
 
 test('a history in three partitions, read by two projectors, is told the same', async () => {
   await fc.assert(
     fc.asyncProperty(lineScene(traits, audiences, 3), (scene) => playLine(pool, scene)),
     { numRuns: 2, endOnFailure: true },
   )
-}, 120_000)
+}, 300_000)

@@ -49,6 +49,24 @@ test('every run counts its audiences, members without a user id apart, and keeps
   )
 })
 
+test('changes do not pile up while no run takes them up, and none of them is lost', async () => {
+  await setMembers(pool, [1, 2])
+  await goLive(pool)
+  world.start({ limits: { membershipChangesMax: 3, standbyMs: 20, pollMs: 5 } })
+  await until(async () => expect(await sizes()).toEqual([[2, 0]]))
+  for (const key of [3, 4, 5, 6, 7]) await setMembers(pool, [key])
+  await setMember(pool, { key: 3, member: false })
+  const changed = async () => (await pool.query('select from membership_change')).rowCount
+  await until(async () => expect(await changed()).toBeLessThanOrEqual(3))
+  await syncNow()
+  await until(async () =>
+    expect(await sizes()).toEqual([
+      [2, 0],
+      [6, 0],
+    ]),
+  )
+})
+
 /** Each a statement of its own, as the stages, the builds and deletion requests have them. */
 const changes: readonly string[] = [
   `insert into membership (audience_id, shard, user_key, user_id, cur, synced)
