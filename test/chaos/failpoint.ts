@@ -39,9 +39,13 @@ export type News =
   | { readonly type: 'position'; readonly tookMs: number }
   /** Partitions were taken from it. */
   | { readonly type: 'lost' }
-  /** Several times a second: why partitions stand still, how many, and the memory it holds, in bytes. */
+  /** Several times a second: why partitions stand still, how many, the memory it holds, in bytes, and of its requests. */
   | {
       readonly type: 'standing'
       readonly paused: Readonly<Record<string, number>>
       readonly rss: number
+      /** URLs whose breaker is open, those asked several times at once, and requests whose answer was not heard. */
+      readonly shut: number
+      readonly crowded: number
+      readonly unheard: number
     }
