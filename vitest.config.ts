@@ -1,6 +1,13 @@
 import { defineConfig } from 'vitest/config'
 
+/** What every project has: one seed for all random data of the run, which every failure says. */
+const seeded = {
+  setupFiles: ['test/support/seed-setup.ts'],
+  env: { SEED: process.env['SEED'] ?? String(Date.now() % 1_000_000) },
+}
+
 const shared = {
+  ...seeded,
   globalSetup: ['test/support/global-setup.ts'],
   testTimeout: 60_000,
   hookTimeout: 60_000,
@@ -45,6 +52,7 @@ export default defineConfig({
       // Minutes of real input and kills: `npm run test:acceptance`.
       {
         test: {
+          ...seeded,
           name: 'acceptance',
           include: [acceptance],
           exclude: [packages],
@@ -55,6 +63,7 @@ export default defineConfig({
       // Published clients in their own runtimes, and a browser: `npm run test:clients`.
       {
         test: {
+          ...seeded,
           name: 'clients',
           include: [clients],
           exclude: [packages],
@@ -119,6 +128,7 @@ export default defineConfig({
       // Pages of the PHP library and its send.php: `npm run test:php`.
       {
         test: {
+          ...seeded,
           name: 'php',
           include: [php],
           exclude: [packages],

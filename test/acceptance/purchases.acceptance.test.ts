@@ -5,11 +5,10 @@ import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { seed } from '../support/seed.ts'
 import { runEmbedded } from './embedded.ts'
 import { everyInstant } from './expectation.ts'
 import { loadSampled } from './purchases.ts'
-
-const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 
 const every = Number(process.env['ACCEPTANCE_EVERY'] ?? 1)
 

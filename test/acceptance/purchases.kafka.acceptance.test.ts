@@ -12,14 +12,13 @@ import { startKafka } from '../support/kafka.ts'
 import { removeDataDir } from '../support/process.ts'
 import { openReceiver } from '../support/receiver.ts'
 import { startRegistry } from '../support/registry.ts'
+import { seed } from '../support/seed.ts'
 import { reachedBy } from './embedded.ts'
 import { everyInstant } from './expectation.ts'
 import { follow } from './follow.ts'
 import { sharedSecret, startLine } from './line.ts'
 import { readOutbound } from './outbound.ts'
 import { firstDay, loadSampled } from './purchases.ts'
-
-const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 
 test('a hundred sampled syncs on Kafka equal the naive evaluator, through three kills', async () => {
   const { name, purchases } = loadSampled(seed)

@@ -7,6 +7,7 @@ import { openStore } from '../../src/archive/store.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { s3Bucket, s3Credentials } from '../support/s3-gateway.ts'
 import { openS3Proxy, type S3Fault } from '../support/s3-proxy.ts'
+import { seed } from '../support/seed.ts'
 import { seeded } from '../support/seeded.ts'
 import { aCall, aRig, gathered, until } from './rig.ts'
 import { expectSame, expectWhole, isArchived } from './whole.ts'
@@ -116,7 +117,6 @@ test('a stage whose store never answers stops all the same', async () => {
 }, 60_000)
 
 test('with every kind of fault on the way nothing is lost, doubled or left over', async () => {
-  const seed = Number(process.env['SEED'] ?? Math.trunc(Math.random() * 2 ** 31))
   const random = seeded(seed)
   const proxy = await openS3Proxy(endpoint)
   closing.push(proxy.close)

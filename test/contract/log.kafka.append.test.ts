@@ -12,6 +12,7 @@ import {
   testLogger,
   topicsOf,
 } from '../support/kafka-harness.ts'
+import { seed } from '../support/seed.ts'
 import { seeded } from '../support/seeded.ts'
 import { atText, entry, eventually, readAll, textOf } from './log.harness.ts'
 
@@ -73,7 +74,6 @@ describe.skipIf(brokers.length === 0)('appending to a Kafka that loses answers',
   })
 
   test('10 appenders, 200 cuts: every resolved append is in the log, and no duplicate is unexplained', async () => {
-    const seed = Math.floor(Math.random() * 2 ** 31)
     const attempts = new Map<string, Attempts>()
     const append = async (number: number) => {
       const { appender, proxy } = await open()

@@ -9,12 +9,12 @@ import { openPool } from '../../src/postgres/pool.ts'
 import { type CommandRun, runCommand } from '../support/command.ts'
 import { applyFile, countLog, countMetered, totalOf } from '../support/far-end.ts'
 import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
+import { seed } from '../support/seed.ts'
 import { seeded } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
 import { openPassage } from './passage.ts'
 import { aTrack, ndjson } from './rig.ts'
 
-const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 const kills = Number(process.env['IMPORT_KILLS'] ?? 4)
 const lines = Number(process.env['IMPORT_LINES'] ?? 50_000)
 const brokenEvery = 1_000

@@ -1,8 +1,9 @@
 // send.php killed with -9: nothing of the log is lost, and what comes twice comes under the same message id.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, onTestFailed } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
 import { freshId, type Line, openLine } from '../clients/line.ts'
+import { seed } from '../support/seed.ts'
 import { seeded } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
 import { appendCalls, besides, send, startSend } from './log.ts'
@@ -57,11 +58,6 @@ phpTest(
   'killed at random while the log grows, every call arrives once',
   { timeout: 300_000 },
   async () => {
-    const given = process.env['SEED']
-    const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given)
-    onTestFailed(() => {
-      process.stderr.write(`killed with SEED=${seed}\n`)
-    })
     const random = seeded(seed)
     const [log, userId] = [await freshLog(), freshId('user')]
     const forward = await openForward(line.collectUrl)
