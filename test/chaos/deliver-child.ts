@@ -69,8 +69,10 @@ const watched = (tx: Connection, did: { claim: boolean; settle: boolean }): Conn
 
 const sourceOf = (): Source => {
   const { log } = start
-  if (log.type === 'postgres')
-    return postgresSource({ pool, logger, limits: { beatMs: 200, deadAfterMs: 1_000 } })
+  if (log.type === 'postgres') {
+    const limits = log.movesSoon ? { beatMs: 200, deadAfterMs: 1_000 } : {}
+    return postgresSource({ pool, logger, limits })
+  }
   return kafkaSource({ ...log, logger, timing: { sessionMs: 6_000, heartbeatMs: 500 } })
 }
 

@@ -16,7 +16,8 @@ export const failpoints = [
 export type Failpoint = (typeof failpoints)[number]
 
 export type LogChoice =
-  | { readonly type: 'postgres' }
+  /** Partitions of a process that died move within seconds; else as in production, also where the machine hangs. */
+  | { readonly type: 'postgres'; readonly movesSoon: boolean }
   | { readonly type: 'kafka'; readonly brokers: readonly string[]; readonly prefix: string }
 
 /** A destination of its own for each, numbered from 1. */

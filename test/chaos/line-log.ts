@@ -25,7 +25,7 @@ export const postgresLog = (pool: Pool): LineLog => {
   const appender = postgresAppender({ pool, clock: () => new Date() })
   const source = postgresSource({ pool, logger })
   return {
-    choice: { type: 'postgres' },
+    choice: { type: 'postgres', movesSoon: true },
     appender,
     source,
     committed: async () => [],
