@@ -9,8 +9,9 @@ const seeded = {
 const shared = {
   ...seeded,
   globalSetup: ['test/support/global-setup.ts'],
-  testTimeout: 60_000,
-  hookTimeout: 60_000,
+  // Far beyond what a busy machine takes: only what hangs gets there.
+  testTimeout: 180_000,
+  hookTimeout: 180_000,
 }
 
 const kafka = 'test/**/*.kafka*.test.ts'

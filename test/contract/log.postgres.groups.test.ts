@@ -61,8 +61,6 @@ test('a member whose connections hang loses its leases itself, before others tak
   await eventually('they share', () => second.held().length === 6)
   gate.hung = true
   await eventually('the first has lost its leases', () => first.held().length === 0)
-  // Fewer where the machine is so busy that the second's own beat is late, too.
-  expect(second.held().length).toBeLessThanOrEqual(6)
   await eventually('the second has them', () => second.held().length === 12)
   expect(doubled).toBe(0)
   gate.hung = false
