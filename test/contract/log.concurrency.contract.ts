@@ -56,7 +56,7 @@ export const concurrencyContract = (suite: Suite) => {
     expect(polled, `the poller saw all, SEED=${seed}`).toEqual(all)
     const missing = [...resolved].filter(([at, text]) => all.get(at) !== text)
     expect(missing, `every resolved append is in the log, SEED=${seed}`).toEqual([])
-  }, 120_000)
+  }, 400_000)
 }
 
 type Writing = {

@@ -107,7 +107,7 @@ describe.skipIf(brokers.length === 0)('appending to a Kafka that loses answers',
     expect(unexplained, `there more often than it was tried, SEED=${seed}`).toEqual([])
     const rejected = [...attempts.values()].reduce((sum, { rejected: times }) => sum + times, 0)
     expect(rejected, `some appends were rejected, SEED=${seed}`).toBeGreaterThan(0)
-  }, 120_000)
+  }, 400_000)
 
   test('after a rejected append a producer with another id goes on', async () => {
     const { appender, proxy } = await open()
@@ -160,7 +160,8 @@ describe.skipIf(brokers.length === 0)('appending to a Kafka that loses answers',
       appender.append('calls', [entry('ice', 'one')]),
       appender.append('calls', [entry('ice', 'two')]),
     ])
-    expect(performance.now() - started).toBeLessThan(5_000)
+    // It gives up after 4.8 s; the rest is for a machine that is busy.
+    expect(performance.now() - started).toBeLessThan(10_000)
     for (const result of frozen)
       expect(result).toMatchObject({ reason: { code: 'log_unavailable', retriable: true } })
     proxy.heal()
@@ -175,13 +176,16 @@ describe.skipIf(brokers.length === 0)('appending to a Kafka that loses answers',
   test('more waiting than the bound is refused at once', async () => {
     const { appender, proxy } = await open({ limits: { waitingBytesMax: 10_000 } })
     proxy.freeze()
-    const first = appender.append('calls', [entry('full', 'x'.repeat(9_000))])
-    const started = performance.now()
+    let isWaiting = true
+    const first = appender.append('calls', [entry('full', 'x'.repeat(9_000))]).finally(() => {
+      isWaiting = false
+    })
+    const ended = expect(first).rejects.toMatchObject({ code: 'log_unavailable' })
     await expect(
       appender.append('calls', [entry('full', 'x'.repeat(2_000))]),
     ).rejects.toMatchObject({ code: 'log_unavailable', retriable: true })
-    expect(performance.now() - started).toBeLessThan(1_000)
-    await expect(first).rejects.toMatchObject({ code: 'log_unavailable' })
+    expect(isWaiting).toBe(true)
+    await ended
   })
 })
 
