@@ -73,7 +73,7 @@ const sourceOf = (): Source => {
     const limits = log.movesSoon ? { beatMs: 200, deadAfterMs: 1_000 } : {}
     return postgresSource({ pool, logger, limits })
   }
-  return kafkaSource({ ...log, logger, timing: { sessionMs: 6_000, heartbeatMs: 500 } })
+  return kafkaSource({ ...log, logger, timing: { sessionMs: log.sessionMs, heartbeatMs: 500 } })
 }
 
 const telling = (source: Source): Source => ({

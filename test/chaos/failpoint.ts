@@ -18,7 +18,12 @@ export type Failpoint = (typeof failpoints)[number]
 export type LogChoice =
   /** Partitions of a process that died move within seconds; else as in production, also where the machine hangs. */
   | { readonly type: 'postgres'; readonly movesSoon: boolean }
-  | { readonly type: 'kafka'; readonly brokers: readonly string[]; readonly prefix: string }
+  | {
+      readonly type: 'kafka'
+      readonly brokers: readonly string[]
+      readonly prefix: string
+      readonly sessionMs: number
+    }
 
 /** A destination of its own for each, numbered from 1. */
 export type Target = { readonly url: string; readonly sourceId: number }
