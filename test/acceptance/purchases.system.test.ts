@@ -22,4 +22,4 @@ test('sampled syncs of generated purchases equal the naive evaluator, through tw
   expect(messages).toBeGreaterThan(100)
   expect(told).toBe(messages)
   expect(wrong).toBe(0)
-}, 180_000)
+}, 900_000)

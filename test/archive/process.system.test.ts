@@ -131,4 +131,4 @@ test('killed under load again and again, the archive has every accepted call', a
   const remade = await cli(['archive', 'reindex'], commanding)
   expect(remade).toMatchObject({ code: 0, err: '' })
   expect(remade.out).toContain(`${ids.size} entries`)
-}, 300_000)
+}, 900_000)

@@ -347,7 +347,7 @@ describe('alerts', async () => {
       expect(kills).toBeGreaterThan(10)
       // The kill between the operator's answer and its being written down was among them.
       expect(repeats).toBeGreaterThan(0)
-    }, 120_000)
+    }, 900_000)
 
     test('after the state is written and before anything is sent, the next process tells it', async () => {
       const { operator, target, line, alertsOf } = await setUp()

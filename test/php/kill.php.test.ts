@@ -56,7 +56,7 @@ const batchSize = 20
 
 phpTest(
   'killed at random while the log grows, every call arrives once',
-  { timeout: 300_000 },
+  { timeout: 600_000 },
   async () => {
     const random = seeded(seed)
     const [log, userId] = [await freshLog(), freshId('user')]

@@ -119,4 +119,4 @@ test(`killed at random, a rebuild is taken up again, and live goes on with what 
     differences: [],
     users: expect.any(Number),
   })
-}, 300_000)
+}, 900_000)
