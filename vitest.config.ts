@@ -69,7 +69,7 @@ export default defineConfig({
           include: [clients],
           exclude: [packages],
           globalSetup: ['test/clients/setup.ts'],
-          testTimeout: 120_000,
+          testTimeout: 420_000,
           hookTimeout: 60_000,
         },
       },
