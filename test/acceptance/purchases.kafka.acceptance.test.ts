@@ -49,4 +49,4 @@ test('a hundred sampled syncs on Kafka equal the naive evaluator, through three 
   await receiver.close()
   await Promise.all([broker.stop(), registry.stop()])
   await removeDataDir(dataDir)
-}, 1_200_000)
+}, 5_400_000)

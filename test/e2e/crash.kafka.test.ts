@@ -98,7 +98,7 @@ describe.skipIf(inject('kafkaBrokers') === null)('on a broker of its own', async
     expect(await countMetered(readers)).toEqual({ 'shop/web': sent })
     expect(countPosts(receiver).size).toBe(sent)
     expect(receiver.badSignatures).toEqual([])
-  }, 900_000)
+  }, 2_400_000)
 })
 
 const fileFor = (url: string) => ({

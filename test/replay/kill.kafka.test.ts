@@ -33,5 +33,5 @@ describe.skipIf(inject('kafkaBrokers') === null)('a replay on Kafka', async () =
       return millrace
     }
     await killWhileReplaying({ receiver, start, seed, kills })
-  }, 600_000)
+  }, 1_800_000)
 })
