@@ -1,9 +1,17 @@
 import { defineConfig } from 'vitest/config'
 
+/** What every project has: one seed for all random data of the run, which every failure says. */
+const seeded = {
+  setupFiles: ['test/support/seed-setup.ts'],
+  env: { SEED: process.env['SEED'] ?? String(Date.now() % 1_000_000) },
+}
+
 const shared = {
+  ...seeded,
   globalSetup: ['test/support/global-setup.ts'],
-  testTimeout: 60_000,
-  hookTimeout: 60_000,
+  // Far beyond what a busy machine takes: only what hangs gets there.
+  testTimeout: 180_000,
+  hookTimeout: 180_000,
 }
 
 const kafka = 'test/**/*.kafka*.test.ts'
@@ -45,6 +53,7 @@ export default defineConfig({
       // Minutes of real input and kills: `npm run test:acceptance`.
       {
         test: {
+          ...seeded,
           name: 'acceptance',
           include: [acceptance],
           exclude: [packages],
@@ -55,11 +64,12 @@ export default defineConfig({
       // Published clients in their own runtimes, and a browser: `npm run test:clients`.
       {
         test: {
+          ...seeded,
           name: 'clients',
           include: [clients],
           exclude: [packages],
           globalSetup: ['test/clients/setup.ts'],
-          testTimeout: 120_000,
+          testTimeout: 420_000,
           hookTimeout: 60_000,
         },
       },
@@ -119,6 +129,7 @@ export default defineConfig({
       // Pages of the PHP library and its send.php: `npm run test:php`.
       {
         test: {
+          ...seeded,
           name: 'php',
           include: [php],
           exclude: [packages],

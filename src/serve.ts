@@ -98,6 +98,7 @@ const startParts = async (options: Options, add: Add): Promise<Omit<Millrace, ke
     pool: database.pool,
     openPool: database.openPool,
     live,
+    refresh: live.refresh,
     clock,
     metrics,
     pipeline,
@@ -124,6 +125,7 @@ type Deps = Options &
     readonly pool: Database['pool']
     readonly openPool: Database['openPool']
     readonly live: Live
+    readonly refresh: () => Promise<void>
     readonly clock: Clock
     readonly metrics: Metrics
     readonly pipeline: Pipeline

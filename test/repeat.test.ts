@@ -47,6 +47,34 @@ test('all who ask during a run get one more run, which begins after it', async (
   expect(hand.begun()).toBe(3)
 })
 
+test('who waits is told after a run that began once it had asked, not by the one in hand', async () => {
+  const hand = byHand()
+  const repeated = repeat(never, hand.work)
+  repeated.run()
+  const told: string[] = []
+  const both = Promise.all(
+    ['one', 'two'].map((name) => repeated.ran().then(() => void told.push(name))),
+  )
+  hand.end()
+  await until(() => hand.begun() === 2)
+  expect(told).toEqual([])
+  hand.end()
+  await both
+  expect([told, hand.begun()]).toEqual([['one', 'two'], 2])
+  await repeated.stop()
+})
+
+test('who waits as it is stopped is told that there is no more', async () => {
+  const hand = byHand()
+  const repeated = repeat(never, hand.work)
+  repeated.run()
+  const waiting = repeated.ran()
+  const stopped = repeated.stop()
+  hand.end()
+  await Promise.all([stopped, waiting, repeated.ran()])
+  expect(hand.begun()).toBe(1)
+})
+
 test('a run that outlasts the interval is not joined by another', async () => {
   const hand = byHand()
   const repeated = repeat(1, hand.work)

@@ -46,6 +46,8 @@ export const adminLimits = {
 export type AdminDeps = {
   readonly pool: Pool
   readonly live: Live
+  /** Brings `live` up to what was just saved; absent: it follows by itself. */
+  refresh?(): Promise<void>
   readonly clock: Clock
   readonly logger: Logger
   readonly host: string

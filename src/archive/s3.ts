@@ -101,11 +101,14 @@ const askOnce = async (
   { requestMs, bytesMax }: S3Limits,
 ): Promise<Answer> => {
   const timeout = AbortSignal.timeout(requestMs)
-  const response = await client.fetch(url, {
+  const signed = await client.sign(url, {
     method,
     ...(body === undefined ? {} : { body: Buffer.from(body), headers: checksums(body) }),
-    signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
     redirect: 'error',
+  })
+  // Given to the signed request, the signal would be forgotten with it, as soon as memory is cleaned up.
+  const response = await fetch(signed, {
+    signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
   })
   const { status } = response
   // Of what is missing the store's own words are of no use, but they must be read to free the connection.

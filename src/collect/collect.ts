@@ -21,11 +21,14 @@ import { messageIds } from './judge/message-id.ts'
 import { openPlans } from './judge/plan.ts'
 import { type CollectLimits, collectLimits, openBodyBytesMax } from './limits.ts'
 import { openReadiness } from './readiness.ts'
+import { openLookAgain } from './request/look-again.ts'
 
 export type CollectDeps = {
   readonly appender: Appender
   readonly codecs: { readonly call: Codec<Message> }
   readonly live: Live
+  /** Brings `live` up to what is saved; absent: it follows by itself. */
+  readonly refresh?: () => Promise<void>
   readonly clock: Clock
   readonly logger: Logger
   readonly host: string
@@ -67,6 +70,7 @@ export const startCollect = async (deps: CollectDeps): Promise<Collect> => {
       appender: deps.appender,
       codec: deps.codecs.call,
       live: deps.live,
+      lookAgain: openLookAgain(deps.refresh),
       clock: deps.clock,
       logger: deps.logger,
       limits,

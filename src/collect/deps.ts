@@ -10,11 +10,13 @@ import type { Clock } from '../running.ts'
 import type { Count } from './count.ts'
 import type { Gates } from './gate/admit.ts'
 import type { Plans } from './judge/plan.ts'
+import type { LookAgain } from './request/look-again.ts'
 
 export type Deps = Gates & {
   readonly appender: Appender
   readonly codec: Codec<Message>
   readonly live: Live
+  readonly lookAgain: LookAgain
   readonly clock: Clock
   readonly logger: Logger
   /** The most that any source may send. */

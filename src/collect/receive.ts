@@ -10,7 +10,13 @@ import type { Share } from './gate/pressure.ts'
 import { type Judged, judgeCalls } from './judge/judge.ts'
 import { tellRefused } from './judge/watch.ts'
 import { limitsOf } from './limits.ts'
-import { authenticate, type Speaker, speakerOf, unknownKey } from './request/authenticate.ts'
+import {
+  authenticate,
+  type Claim,
+  type Speaker,
+  speakerOf,
+  unknownKey,
+} from './request/authenticate.ts'
 import { parseJson, readBody } from './request/body.ts'
 import { clientOf } from './request/client.ts'
 import { type Envelope, openBatch, openCall } from './request/envelope.ts'
@@ -90,7 +96,10 @@ const readCalls = async (
   const { encoding, queryKey, origin } = request
   const headerKey = keyOfHeader(request.authorization)
   // An unknown key is refused before its body costs anything, and so is who has nothing left of a quota.
-  const speaker = headerKey === null ? null : speakerOf(deps, headerKey)
+  const speaker =
+    headerKey === null
+      ? null
+      : (speakerOf(deps, headerKey) ?? (await newSpeakerOf(deps, headerKey)))
   if (headerKey !== null && !speaker) return unknownKey
   const spent = speaker && spentQuota(deps, speaker)
   if (spent) return spent
@@ -108,10 +117,23 @@ const readCalls = async (
     ? openCall(parsed.json, queryKey)
     : openBatch(parsed.json, { limits: deps.limits, flag: flags.add, queryKey })
   if ('refused' in envelope) return envelope
-  const found = authenticate(deps, { speaker, envelope, origin })
+  const claim = { speaker, envelope, origin }
+  const first = authenticate(deps, claim)
+  const found = first === unknownKey ? await authenticateAgain(deps, claim) : first
   if ('refused' in found)
     return { ...found, about: { ...found.about, ...clientOf(request.userAgent, envelope) } }
   return { speaker: found, envelope, bytes: body.length, receivedAt, flags }
+}
+
+/** A key made a moment ago is in no snapshot of before: it is not refused unseen. */
+const newSpeakerOf = async (deps: Deps, key: string): Promise<Speaker | null> => {
+  await deps.lookAgain()
+  return speakerOf(deps, key)
+}
+
+const authenticateAgain = async (deps: Deps, claim: Claim): Promise<Speaker | Refusal> => {
+  await deps.lookAgain()
+  return authenticate(deps, claim)
 }
 
 const spentQuota = (deps: Deps, { source }: Speaker) =>

@@ -20,9 +20,15 @@ type Deps = {
 export const liveLimits = {
   /** A notification lost on the way costs at most this long. */
   pollEveryMs: 1_500,
+  /** Who asked for what is newest waits for it no longer than this: Postgres may be away. */
+  refreshMsMax: 1_000,
 }
 
-type OpenLive = Live & { close(): Promise<void> }
+type OpenLive = Live & {
+  /** Resolves when the snapshot has what was committed before this call, or could not get it in time. */
+  refresh(): Promise<void>
+  close(): Promise<void>
+}
 
 export const openLive = async (deps: Deps): Promise<OpenLive> => {
   const { pool, keyring } = deps
@@ -57,12 +63,22 @@ export const openLive = async (deps: Deps): Promise<OpenLive> => {
       listeners.add(changed)
       return () => listeners.delete(changed)
     },
+    refresh: () => atMost(limits.refreshMsMax, refresh.ran()),
     close: async () => {
       await refresh.stop()
       await unlisten()
     },
   }
 }
+
+const atMost = (ms: number, work: Promise<void>): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    void work.then(() => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
 
 export const loadConfiguration = async (
   pool: Pool,

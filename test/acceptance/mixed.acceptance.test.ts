@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import type { Audience } from '../oracle/language.ts'
 import { openLine } from '../property/audience-line.ts'
 import { cloneDatabase } from '../support/database.ts'
+import { seed } from '../support/seed.ts'
 import { everyInstant, expectedMessages } from './expectation.ts'
 import { mixedScenario } from './mixed.ts'
 import { firstDay, loadPurchases } from './purchases.ts'
@@ -12,7 +13,6 @@ import { firstDay, loadPurchases } from './purchases.ts'
 const isLong = process.env['MIXED'] === 'long'
 /** Of the customers, in the short form. */
 const every = Number(process.env['MIXED_EVERY'] ?? 240)
-const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 const { pool } = await cloneDatabase()
 
 test('syncs of mixed audiences over eighteen months equal the naive evaluator', async () => {

@@ -4,6 +4,7 @@
 // fourth (`MIXED_EVERY` sets another), through twenty.
 import { expect, test } from 'vitest'
 import { cloneDatabase } from '../support/database.ts'
+import { seed } from '../support/seed.ts'
 import { everyInstant } from './expectation.ts'
 import { runOnKafka } from './kafka.ts'
 import { mixedScenario } from './mixed.ts'
@@ -12,7 +13,6 @@ import { loadPurchases } from './purchases.ts'
 const isLong = process.env['MIXED'] === 'long'
 const every = Number(process.env['MIXED_EVERY'] ?? (isLong ? 4 : 240))
 const kills = isLong ? 20 : 3
-const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 const database = await cloneDatabase()
 
 test(`syncs of mixed audiences by two processes on Kafka equal the naive evaluator, through ${kills} kills`, async () => {

@@ -1,11 +1,10 @@
 // The same eighteen months on Kafka with a schema registry, at a hundred sampled instants and through
 // three kills.
 import { expect, test } from 'vitest'
+import { seed } from '../support/seed.ts'
 import { everyInstant, threeAudiences } from './expectation.ts'
 import { runOnKafka } from './kafka.ts'
 import { loadSampled } from './purchases.ts'
-
-const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 
 test('a hundred sampled syncs on Kafka equal the naive evaluator, through three kills', async () => {
   const { name, purchases } = loadSampled(seed)
@@ -18,4 +17,4 @@ test('a hundred sampled syncs on Kafka equal the naive evaluator, through three 
   expect(kills).toBe(3)
   expect(told).toBe(messages)
   expect(wrong).toBe(0)
-}, 1_200_000)
+}, 5_400_000)

@@ -300,3 +300,23 @@ describe('configuring over the admin API', async () => {
     expect(all).not.toMatch(/hush|sk_|wk_|given-admin-token|growth/)
   })
 })
+
+test('what was answered as saved is in force in this process, whatever becomes of notifications', async () => {
+  // Deaf, and never looking by itself.
+  const { admin, live } = await startTestAdmin(
+    {},
+    { limits: { pollEveryMs: 3_600_000, refreshMsMax: 60_000 }, isDeaf: true },
+  )
+  await admin('POST', '/admin/v1/apply', { workspaces: [{ name: 'shop' }] })
+  for (let at = 0; at < 5; at += 1) {
+    const writeKey = `wk_at_once_${at}`
+    const made = await admin('POST', '/admin/v1/sources', {
+      name: `s${at}`,
+      class: 'web',
+      writeKey,
+    })
+    expect(live.now().sourceByWriteKey.get(writeKey)?.id).toBe(made.body.id)
+    await admin('DELETE', `/admin/v1/sources/${made.body.id}`)
+    expect(live.now().sourceByWriteKey.has(writeKey)).toBe(false)
+  }
+})

@@ -6,6 +6,7 @@ import type { AdminDeps, SyncRun } from '../../src/admin/deps.ts'
 import { openLive } from '../../src/control/live.ts'
 import { insertToken } from '../../src/control/token.ts'
 import { searchAttempts } from '../../src/deliver/attempt-store.ts'
+import type { Live } from '../../src/domain/configuration.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
 import type { Running } from '../../src/running.ts'
 import { findSyncRun, requestSync } from '../../src/sync/request.ts'
@@ -50,18 +51,28 @@ export type Started = {
   readonly viewer: Client
   readonly nobody: Client
   readonly lines: readonly string[]
+  readonly live: Live
 }
 
+/** How the configuration follows what is saved; `isDeaf`: no notification reaches it. */
+type Following = Pick<Parameters<typeof openLive>[0], 'limits'> & { readonly isDeaf?: boolean }
+
 /** Call at the top of a describe or a file. */
-export const startTestAdmin = async (over: Partial<AdminDeps> = {}): Promise<Started> => {
+export const startTestAdmin = async (
+  over: Partial<AdminDeps> = {},
+  following: Following = {},
+): Promise<Started> => {
   const { pool, url: databaseUrl } = await cloneDatabase()
   const lines: string[] = []
   const logger = pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) })
   const clock = () => new Date()
-  const live = await openLive({ pool, logger, clock, keyring: aKeyring })
+  const { isDeaf = false, ...limited } = following
+  const heard: Pool = isDeaf ? { ...pool, listen: async () => async () => undefined } : pool
+  const live = await openLive({ pool: heard, logger, clock, keyring: aKeyring, ...limited })
   const running = await startAdmin({
     pool,
     live,
+    refresh: live.refresh,
     clock,
     logger,
     host: '127.0.0.1',
@@ -90,6 +101,7 @@ export const startTestAdmin = async (over: Partial<AdminDeps> = {}): Promise<Sta
     viewer: clientOf(running.url, viewer?.secret ?? ''),
     nobody: clientOf(running.url, null),
     lines,
+    live,
   }
 }
 

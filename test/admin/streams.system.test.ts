@@ -28,7 +28,7 @@ describe('a stream that has lasted its time', async () => {
 })
 
 describe('a stream that its client does not read', async () => {
-  const { path, pool } = await aSourceOf({ limits: { stalledMsMax: 1_000 } })
+  const { path, pool } = await aSourceOf({ limits: { stalledMsMax: 3_000 } })
   const logger = pino({ level: 'silent' })
   const debugging = await openDebugger({
     pool,
@@ -62,7 +62,7 @@ describe('a stream that its client does not read', async () => {
     }, 20)
     // Far more than its sockets hold, and then far longer than it may take nothing.
     await until(() => watcher.text().length > 12_000_000)
-    await sleep(5_000)
+    await sleep(7_000)
     // A broken connection, though there is ever more to read.
     await expect(stalled.text()).rejects.toThrow()
     clearInterval(filling)

@@ -2,10 +2,9 @@
 import { test } from 'vitest'
 import { openStore } from '../../src/archive/store.ts'
 import { cloneDatabase } from '../support/database.ts'
+import { seed } from '../support/seed.ts'
 import { killWhileErasing } from './erasing-scene.ts'
 import { aFolder } from './rig.ts'
-
-const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 
 test(`killed while it writes segments anew, it leaves nothing of who was deleted, and all of the others (SEED=${seed})`, async () => {
   const { pool, url: databaseUrl } = await cloneDatabase()

@@ -4,9 +4,8 @@ import type { Place } from '../../src/archive/place.ts'
 import { openStore } from '../../src/archive/store.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { s3Bucket, s3Credentials } from '../support/s3-gateway.ts'
+import { seed } from '../support/seed.ts'
 import { killWhileErasing } from './erasing-scene.ts'
-
-const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 
 test(`in a bucket, killed while it writes segments anew, it leaves nothing of who was deleted (SEED=${seed})`, async () => {
   const { pool, url: databaseUrl } = await cloneDatabase()

@@ -50,7 +50,7 @@ export const aFolder = async (): Promise<string> => {
 }
 
 export const until = async (what: string, holds: () => Promise<boolean>): Promise<void> => {
-  const deadline = performance.now() + 30_000
+  const deadline = performance.now() + 120_000
   while (!(await holds())) {
     if (performance.now() > deadline) throw new Error(`waited in vain until ${what}`)
     await new Promise((resolve) => setTimeout(resolve, 5))

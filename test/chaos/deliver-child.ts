@@ -69,9 +69,11 @@ const watched = (tx: Connection, did: { claim: boolean; settle: boolean }): Conn
 
 const sourceOf = (): Source => {
   const { log } = start
-  if (log.type === 'postgres')
-    return postgresSource({ pool, logger, limits: { beatMs: 200, deadAfterMs: 1_000 } })
-  return kafkaSource({ ...log, logger, timing: { sessionMs: 6_000, heartbeatMs: 500 } })
+  if (log.type === 'postgres') {
+    const limits = log.movesSoon ? { beatMs: 200, deadAfterMs: 1_000 } : {}
+    return postgresSource({ pool, logger, limits })
+  }
+  return kafkaSource({ ...log, logger, timing: { sessionMs: log.sessionMs, heartbeatMs: 500 } })
 }
 
 const telling = (source: Source): Source => ({
@@ -99,6 +101,14 @@ const post = undiciPost({
 })
 const source = telling(sourceOf())
 const meter = openMeter()
+const shut = new Set<string>()
+const underWay = new Map<string, number>()
+let unheard = 0
+const countUnderWay = (url: string, by: 1 | -1) => {
+  const count = (underWay.get(url) ?? 0) + by
+  if (count === 0) underWay.delete(url)
+  else underWay.set(url, count)
+}
 const deliver = startDeliver({
   source,
   codecs: await openCodecs({}),
@@ -107,9 +117,17 @@ const deliver = startDeliver({
   clock: () => new Date(clock.from + Math.floor((Date.now() - clock.from) * clock.speed)),
   post: async (request) => {
     pass('before the request')
+    countUnderWay(request.url, 1)
     const result = await post(request)
+    countUnderWay(request.url, -1)
+    const { answer } = result
+    if (answer.type === 'temporary' && answer.status === null) unheard += 1
     pass('after the answer')
     return result
+  },
+  onUrlChange: ({ url, to: { breaker } }) => {
+    if (breaker === 'open') shut.add(url)
+    else shut.delete(url)
   },
   logger,
   meter,
@@ -119,7 +137,10 @@ const standing = setInterval(() => {
   const paused: Record<string, number> = {}
   for (const partition of meter.standing?.().partitions ?? [])
     if (partition.paused) paused[partition.paused] = (paused[partition.paused] ?? 0) + 1
-  tell({ type: 'standing', paused, rss: process.memoryUsage.rss() })
+  let crowded = 0
+  for (const count of underWay.values()) if (count > 1) crowded += 1
+  const rss = process.memoryUsage.rss()
+  tell({ type: 'standing', paused, rss, shut: shut.size, crowded, unheard })
 }, 100)
 process.on('SIGTERM', () => void deliver.stop())
 tell({ type: 'started' })

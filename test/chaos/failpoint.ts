@@ -16,8 +16,14 @@ export const failpoints = [
 export type Failpoint = (typeof failpoints)[number]
 
 export type LogChoice =
-  | { readonly type: 'postgres' }
-  | { readonly type: 'kafka'; readonly brokers: readonly string[]; readonly prefix: string }
+  /** Partitions of a process that died move within seconds; else as in production, also where the machine hangs. */
+  | { readonly type: 'postgres'; readonly movesSoon: boolean }
+  | {
+      readonly type: 'kafka'
+      readonly brokers: readonly string[]
+      readonly prefix: string
+      readonly sessionMs: number
+    }
 
 /** A destination of its own for each, numbered from 1. */
 export type Target = { readonly url: string; readonly sourceId: number }
@@ -39,9 +45,13 @@ export type News =
   | { readonly type: 'position'; readonly tookMs: number }
   /** Partitions were taken from it. */
   | { readonly type: 'lost' }
-  /** Several times a second: why partitions stand still, how many, and the memory it holds, in bytes. */
+  /** Several times a second: why partitions stand still, how many, the memory it holds, in bytes, and of its requests. */
   | {
       readonly type: 'standing'
       readonly paused: Readonly<Record<string, number>>
       readonly rss: number
+      /** URLs whose breaker is open, those asked several times at once, and requests whose answer was not heard. */
+      readonly shut: number
+      readonly crowded: number
+      readonly unheard: number
     }

@@ -1,6 +1,4 @@
-// Which form of the chaos tests runs, and from which seed: set by main.ts, short when it is vitest alone.
-
-export const seed = Number(process.env['CHAOS_SEED'] ?? Date.now() % 1_000_000)
+// Which form of the chaos tests runs: set by main.ts, short when it is vitest alone.
 
 export const isLong = process.env['CHAOS_FORM'] === 'long'
 

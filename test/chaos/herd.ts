@@ -16,6 +16,7 @@ export type Herd = Awaited<ReturnType<typeof openHerd>>
 export const openHerd = async ({ sick, healthy, answerMs }: Options) => {
   const inFlight = new Int32Array(sick + healthy + 1)
   const successes = new Int32Array(sick + healthy + 1)
+  const refusals = new Int32Array(sick + healthy + 1)
   const taken = new Set<string>()
   const stampede: string[] = []
   const perSecond = new Map<number, number>()
@@ -25,7 +26,12 @@ export const openHerd = async ({ sick, healthy, answerMs }: Options) => {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     response.on('error', () => undefined)
-    for await (const chunk of request) chunks.push(chunk as Buffer)
+    try {
+      for await (const chunk of request) chunks.push(chunk as Buffer)
+    } catch {
+      // Its sender gave it up before it was whole.
+      return
+    }
     const body = Buffer.concat(chunks)
     if (!isFixedPoint(body)) seen.unstable += 1
     const destination = Number(request.url?.slice(1))
@@ -39,14 +45,26 @@ export const openHerd = async ({ sick, healthy, answerMs }: Options) => {
       const atOnce = inFlight[destination] as number
       const borne = (successes[destination] ?? 0) + 1
       if (atOnce > borne)
-        stampede.push(`${atOnce} at once to ${destination}, which took ${borne - 1}`)
+        stampede.push(
+          `${atOnce} at once to ${destination}, which took ${borne - 1} and refused ${refusals[destination]}`,
+        )
       seen.sickInFlight += 1
       seen.sickInFlightMax = Math.max(seen.sickInFlightMax, seen.sickInFlight)
     }
     const isCounted = isSick && isHealed
-    setTimeout(() => {
+    let isOver = false
+    const end = () => {
+      isOver = true
       inFlight[destination] = (inFlight[destination] ?? 0) - 1
       if (isCounted) seen.sickInFlight -= 1
+    }
+    // Its sender gave it up: on a machine that hung for seconds.
+    response.on('close', () => {
+      if (!isOver) end()
+    })
+    setTimeout(() => {
+      if (isOver) return
+      end()
       if (isWell) {
         const pair = `${destination} ${n}`
         if (taken.has(pair)) seen.repeats += 1
@@ -56,7 +74,10 @@ export const openHerd = async ({ sick, healthy, answerMs }: Options) => {
           const second = Math.floor(performance.now() / 1_000)
           perSecond.set(second, (perSecond.get(second) ?? 0) + 1)
         }
-      } else seen.failures += 1
+      } else {
+        seen.failures += 1
+        refusals[destination] = (refusals[destination] ?? 0) + 1
+      }
       response.writeHead(isWell ? 200 : 503).end()
     }, answerMs)
   })

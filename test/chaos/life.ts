@@ -27,6 +27,11 @@ export type Told = {
   readonly pauses: { readonly at: number; readonly paused: Readonly<Record<string, number>> }[]
   rss: number
   rssMax: number
+  /** URLs whose breaker is open, and of those asked now, those asked more than once at a time. */
+  shut: number
+  crowded: number
+  /** Requests that were given up, whose receivers may have answered all the same. */
+  unheard: number
 }
 
 const tailMax = 8_192
@@ -80,6 +85,9 @@ const openTold = (child: ChildProcess): Told => {
     pauses: [],
     rss: 0,
     rssMax: 0,
+    shut: 0,
+    crowded: 0,
+    unheard: 0,
   }
   let toldAt: number | null = null
   child.on('message', (news: News) => {
@@ -96,8 +104,8 @@ const openTold = (child: ChildProcess): Told => {
       if (JSON.stringify(news.paused) !== JSON.stringify(told.paused))
         told.pauses.push({ at, paused: news.paused })
       told.paused = news.paused
-      told.rss = news.rss
-      told.rssMax = Math.max(told.rssMax, news.rss)
+      const { rss, shut, crowded, unheard } = news
+      Object.assign(told, { rss, shut, crowded, unheard, rssMax: Math.max(told.rssMax, rss) })
     }
   })
   return told

@@ -25,7 +25,7 @@ export const postgresLog = (pool: Pool): LineLog => {
   const appender = postgresAppender({ pool, clock: () => new Date() })
   const source = postgresSource({ pool, logger })
   return {
-    choice: { type: 'postgres' },
+    choice: { type: 'postgres', movesSoon: true },
     appender,
     source,
     committed: async () => [],
@@ -36,10 +36,14 @@ export const postgresLog = (pool: Pool): LineLog => {
   }
 }
 
-export const kafkaLog = async (
-  brokers: readonly string[],
-  partitions: number,
-): Promise<LineLog> => {
+type Kafka = {
+  readonly brokers: readonly string[]
+  readonly partitions: number
+  /** Of the deliver processes. */
+  readonly sessionMs: number
+}
+
+export const kafkaLog = async ({ brokers, partitions, sessionMs }: Kafka): Promise<LineLog> => {
   const prefix = `chaos-${randomBytes(4).toString('hex')}-`
   const connection = { brokers, prefix, logger }
   await ensureTopics({ ...connection, partitions })
@@ -47,7 +51,7 @@ export const kafkaLog = async (
   const source = kafkaSource(connection)
   const admin = openAdmin(connection)
   return {
-    choice: { type: 'kafka', brokers, prefix },
+    choice: { type: 'kafka', brokers, prefix, sessionMs },
     appender,
     source,
     committed: async () => {

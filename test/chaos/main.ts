@@ -12,14 +12,14 @@ if ((part !== undefined && part !== 'deliver') || more.length > 0) {
   process.exit(2)
 }
 const isLong = part === 'deliver'
-const seed = values.seed ?? String(Date.now() % 1_000_000)
+const seed = values.seed ?? process.env['SEED'] ?? String(Date.now() % 1_000_000)
 process.stdout.write(`chaos: the ${isLong ? 'long' : 'short'} form, seed ${seed}\n`)
 const run = spawn('vitest', ['run', '--project', 'chaos'], {
   stdio: 'inherit',
   env: {
     ...process.env,
     CHAOS_FORM: isLong ? 'long' : 'short',
-    CHAOS_SEED: seed,
+    SEED: seed,
     ...(values.runs === undefined ? {} : { CHAOS_RUNS: values.runs }),
   },
 })

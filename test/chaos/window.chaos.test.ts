@@ -3,12 +3,12 @@ import { expect, test } from 'vitest'
 import { retryAfterMaxMs, retryStepsMs } from '../../src/domain/retry.ts'
 import { useRig } from '../deliver/rig.ts'
 import { aDestination, aLive, to } from '../support/configuration.ts'
+import { seed } from '../support/seed.ts'
 import { seeded } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
 
 const { receiver, open, rowsOf, drained, database } = await useRig()
 
-const seed = Number(process.env['CHAOS_SEED'] ?? Date.now() % 1_000_000)
 const hour = 3_600_000
 const windowMs = 4 * hour
 

@@ -35,7 +35,7 @@ export type Driven = {
   finish(): Promise<void>
 }
 
-const driverTimeoutMs = 120_000
+const driverTimeoutMs = 360_000
 
 export const scriptOf = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 

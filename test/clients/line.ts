@@ -1,9 +1,10 @@
 // One test file's part of the shared Millrace: its own sources, and a receiver that keeps what arrives.
 import { randomBytes } from 'node:crypto'
-import { expect, inject, onTestFailed, onTestFinished } from 'vitest'
+import { expect, inject, onTestFinished } from 'vitest'
 import { acceptsWriteKey, apply } from '../support/applied.ts'
 import { type EveryCall, everyCall } from '../support/every-call.ts'
 import { openReceiver, type Receiver } from '../support/receiver.ts'
+import { seed } from '../support/seed.ts'
 import { until } from '../support/until.ts'
 import { type Fault, openProxy, type UnsteadyProxy } from './proxy.ts'
 
@@ -135,15 +136,8 @@ export const expectNumbers = async (line: Line, chain: Chain, count: number): Pr
 /** For this test alone; nothing is spoiled. */
 export const proxyTo = (line: Line): Promise<UnsteadyProxy> => openFor(line, null)
 
-/** For this test alone; one request in a hundred is spoiled, by a seed that a failure prints. */
-export const unsteadyProxyTo = (line: Line): Promise<UnsteadyProxy> => {
-  const given = process.env['MILLRACE_TEST_SEED']
-  const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given)
-  onTestFailed(() => {
-    process.stderr.write(`spoiled with MILLRACE_TEST_SEED=${seed}\n`)
-  })
-  return openFor(line, seed)
-}
+/** For this test alone; one request in a hundred is spoiled, by the seed that a failure prints. */
+export const unsteadyProxyTo = (line: Line): Promise<UnsteadyProxy> => openFor(line, seed)
 
 const openFor = async (line: Line, seed: number | null) => {
   const proxy = await openProxy(line.collectUrl, seed)

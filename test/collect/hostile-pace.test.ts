@@ -20,7 +20,7 @@ const whole = post('/v1/track', call)
 const unfinished = raw('POST /v1/track', [authorization, 'content-length: 1000'], call)
 const timedOut = '503 request_timeout'
 
-/** The stage that waits 400 ms for a request. */
+/** The stage that waits 800 ms for a request. */
 const slow: readonly Case[] = (
   [
     ['a length longer than the body', unfinished],

@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { callRoutes } from '../../src/collect/routes.ts'
 import { basic, type Collecting, startCollecting } from '../support/collecting.ts'
+import { seed } from '../support/seed.ts'
 
-const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 const aCall = { userId: 'u1', previousId: 'p1', groupId: 'g1', event: 'e', type: 'track' }
 const headers = { authorization: basic('wk_web') }
 

@@ -5,6 +5,7 @@ import { openPressure } from '../../src/collect/gate/pressure.ts'
 import { whenCalmer, whenRoom } from '../../src/collect/gate/retry-after.ts'
 import { collectLimits } from '../../src/collect/limits.ts'
 import { basic, startCollecting } from '../support/collecting.ts'
+import { until } from '../support/until.ts'
 
 const aTrack = { userId: 'u1', event: 'e', messageId: 'm1' }
 const authorization = basic('wk_web')
@@ -30,7 +31,7 @@ test('a log that does not answer is given up on in time, and what it holds stays
   expect(reply).toMatchObject({ status: 429, json: { code: 'overloaded' } })
   log.behave('take')
   log.release()
-  await expect.poll(async () => (await post('/v1/track', aTrack)).status).toBe(200)
+  await until(async () => (await post('/v1/track', aTrack)).status === 200)
 })
 
 test('with too many bytes in flight it answers 429 and when to come again', async () => {
@@ -39,7 +40,7 @@ test('with too many bytes in flight it answers 429 and when to come again', asyn
   log.behave('hold')
   const call = { ...aTrack, properties: { pad: 'x'.repeat(9_000) } }
   const first = post('/v1/track', call)
-  await expect.poll(() => log.waiting()).toBe(1)
+  await until(() => log.waiting() === 1)
   const refused = await post('/v1/track', call)
   expect(refused).toMatchObject({ status: 429, json: { success: false, code: 'overloaded' } })
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
@@ -64,9 +65,9 @@ test('stopping answers what is in flight, closes connections, and takes no more'
       .on('error', reject)
     sent.end(JSON.stringify(aTrack))
   })
-  await expect.poll(() => log.waiting()).toBe(1)
+  await until(() => log.waiting() === 1)
   const stopped = stop()
-  await expect.poll(() => refusesConnections(url)).toBe(true)
+  await until(() => refusesConnections(url))
   log.release()
   expect(await answered).toEqual([200, 'close'])
   await stopped
@@ -99,7 +100,7 @@ test('a client that never finishes its request does not hold up stopping', async
   })
   const closed = new Promise((resolve) => sent.on('error', resolve))
   await new Promise<void>((resolve) => sent.write('{', () => resolve()))
-  await expect.poll(async () => (await fetch(`${url}/health/live`)).status).toBe(200)
+  await until(async () => (await fetch(`${url}/health/live`)).status === 200)
   await stop()
   await closed
 })
@@ -118,12 +119,12 @@ test('historical calls are refused first, with everything that came beside them'
   expect((await post('/v1/track', old)).status).toBe(200)
   log.behave('hold')
   const first = post('/v1/track', live)
-  await expect.poll(() => log.waiting()).toBe(1)
+  await until(() => log.waiting() === 1)
   const refused = await post('/v1/batch', { batch: [live, old] })
   expect(refused).toMatchObject({ status: 429, json: { code: 'overloaded' } })
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
   const second = post('/v1/batch', { batch: [live, live] })
-  await expect.poll(() => log.waiting()).toBe(2)
+  await until(() => log.waiting() === 2)
   log.release()
   expect([(await first).status, (await second).status]).toEqual([200, 200])
   log.behave('take')

@@ -196,7 +196,8 @@ const appendContract = (suite: Suite) => {
       )
       for (const result of await Promise.allSettled(appends))
         expect(result).toMatchObject({ status: 'rejected', reason: { code: 'log_unavailable' } })
-      expect(performance.now() - started).toBeLessThan(5_500)
+      // It gives up after 4.8 s; the rest is for a machine that is busy.
+      expect(performance.now() - started).toBeLessThan(10_000)
     },
   )
 }

@@ -22,6 +22,8 @@ export type Place = { readonly topic: Topic; readonly partition: number }
 
 export type LogHarness = {
   open(): Promise<Opened>
+  /** One that is to crash: it is soon taken for dead. */
+  openMortal?(): Promise<Opened>
   /** Dies without goodbye, as a killed process would: its leases must move by themselves. */
   crash(opened: Opened): Promise<void>
   close(): Promise<void>

@@ -12,6 +12,7 @@ import {
   testLogger,
   topicsOf,
 } from '../support/kafka-harness.ts'
+import { seed } from '../support/seed.ts'
 import { seeded } from '../support/seeded.ts'
 import { atText, entry, eventually, readAll, textOf } from './log.harness.ts'
 
@@ -73,7 +74,6 @@ describe.skipIf(brokers.length === 0)('appending to a Kafka that loses answers',
   })
 
   test('10 appenders, 200 cuts: every resolved append is in the log, and no duplicate is unexplained', async () => {
-    const seed = Math.floor(Math.random() * 2 ** 31)
     const attempts = new Map<string, Attempts>()
     const append = async (number: number) => {
       const { appender, proxy } = await open()
@@ -107,7 +107,7 @@ describe.skipIf(brokers.length === 0)('appending to a Kafka that loses answers',
     expect(unexplained, `there more often than it was tried, SEED=${seed}`).toEqual([])
     const rejected = [...attempts.values()].reduce((sum, { rejected: times }) => sum + times, 0)
     expect(rejected, `some appends were rejected, SEED=${seed}`).toBeGreaterThan(0)
-  }, 120_000)
+  }, 400_000)
 
   test('after a rejected append a producer with another id goes on', async () => {
     const { appender, proxy } = await open()
@@ -160,7 +160,8 @@ describe.skipIf(brokers.length === 0)('appending to a Kafka that loses answers',
       appender.append('calls', [entry('ice', 'one')]),
       appender.append('calls', [entry('ice', 'two')]),
     ])
-    expect(performance.now() - started).toBeLessThan(5_000)
+    // It gives up after 4.8 s; the rest is for a machine that is busy.
+    expect(performance.now() - started).toBeLessThan(10_000)
     for (const result of frozen)
       expect(result).toMatchObject({ reason: { code: 'log_unavailable', retriable: true } })
     proxy.heal()
@@ -175,13 +176,16 @@ describe.skipIf(brokers.length === 0)('appending to a Kafka that loses answers',
   test('more waiting than the bound is refused at once', async () => {
     const { appender, proxy } = await open({ limits: { waitingBytesMax: 10_000 } })
     proxy.freeze()
-    const first = appender.append('calls', [entry('full', 'x'.repeat(9_000))])
-    const started = performance.now()
+    let isWaiting = true
+    const first = appender.append('calls', [entry('full', 'x'.repeat(9_000))]).finally(() => {
+      isWaiting = false
+    })
+    const ended = expect(first).rejects.toMatchObject({ code: 'log_unavailable' })
     await expect(
       appender.append('calls', [entry('full', 'x'.repeat(2_000))]),
     ).rejects.toMatchObject({ code: 'log_unavailable', retriable: true })
-    expect(performance.now() - started).toBeLessThan(1_000)
-    await expect(first).rejects.toMatchObject({ code: 'log_unavailable' })
+    expect(isWaiting).toBe(true)
+    await ended
   })
 })
 

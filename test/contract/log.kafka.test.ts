@@ -11,6 +11,6 @@ describe.skipIf(brokers === undefined)('with a broker', () => {
     'Kafka',
     () =>
       openKafkaHarness({ brokers: brokers ?? [], prefix: `t${randomBytes(4).toString('hex')}.` }),
-    { moveMs: 45_000, appendsPerWriter: 30 },
+    { moveMs: 90_000, appendsPerWriter: 30 },
   )
 })

@@ -7,9 +7,11 @@ import { ensureTopics } from '../../src/log/kafka.ts'
 import type { Lease } from '../../src/log/log.ts'
 import {
   directAdmin,
+  longSession,
   openPair,
   type Pair,
   partitions,
+  shortSession,
   testLogger,
   topicsOf,
   truncate,
@@ -29,7 +31,6 @@ import {
 const brokers = inject('kafkaBrokers')?.split(',') ?? []
 const prefix = `t${randomBytes(4).toString('hex')}.`
 const keys = keysByPartition(partitions, (text) => partitionOf(text, partitions))
-const session = { sessionMs: 6_000, heartbeatMs: 300 }
 
 const held = () => {
   let release: () => void = () => undefined
@@ -42,8 +43,8 @@ const held = () => {
 describe.skipIf(brokers.length === 0)('following Kafka, trap by trap', () => {
   const admin = directAdmin(brokers)
   const pairs: Pair[] = []
-  const open = async () => {
-    const pair = await openPair({ brokers, prefix, timing: session })
+  const open = async (timing = longSession) => {
+    const pair = await openPair({ brokers, prefix, timing })
     pairs.push(pair)
     return pair
   }
@@ -79,12 +80,12 @@ describe.skipIf(brokers.length === 0)('following Kafka, trap by trap', () => {
   })
 
   test('a silence longer than the session loses the leases, and an answer brings them back', async () => {
-    const { source, appender, proxy } = await open()
+    const { source, appender, proxy } = await open(shortSession)
     const from = await endsOf(source)
     const follower = follow(source, { from })
     await eventually('it holds all', () => follower.held().length === partitions)
     proxy.freeze()
-    await eventually('all is lost', () => follower.held().length === 0, 10_000)
+    await eventually('all is lost', () => follower.held().length === 0)
     expect(await follower.leases[0]?.commit(1n)).toBe('lost')
     proxy.heal()
     await eventually('it holds all again', () => follower.held().length === partitions)
@@ -231,7 +232,9 @@ describe.skipIf(brokers.length === 0)('following Kafka, trap by trap', () => {
   })
 
   test('a handle pending for longer than the session costs no lease', async () => {
-    const { source, appender } = await open()
+    // Not so short that a machine that hangs for seconds lets it expire.
+    const session = { ...shortSession, sessionMs: 15_000 }
+    const { source, appender } = await open(session)
     const from = await endsOf(source)
     const { pending, release } = held()
     const follower = follow(source, { from, handle: () => pending })

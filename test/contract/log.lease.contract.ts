@@ -93,7 +93,8 @@ export const leaseContract = (suite: Suite) => {
   })
 
   test('a killed member’s partitions move, and its entries arrive elsewhere', async () => {
-    const [one, two] = [await suite.open(), await suite.open()]
+    const { openMortal, crash } = suite.harness()
+    const [one, two] = [await suite.open(), await (openMortal ?? suite.open)()]
     const writer = await suite.open()
     const from = await endsOf(one.source)
     const count = (await one.source.bounds('calls')).length
@@ -105,7 +106,7 @@ export const leaseContract = (suite: Suite) => {
       () => [first, second].every((member) => member.held().length === count / 2),
       suite.options.moveMs,
     )
-    await suite.crash(two)
+    await (openMortal ? crash : suite.crash)(two)
     const handled = second.batches.length
     const keys = keysByPartition(count, (text) => partitionOf(text, count))
     await writer.appender.append(

@@ -182,6 +182,28 @@ describe('the live configuration', async () => {
     await live.close()
   })
 
+  test('who asks for what is newest has it at once, without notification or poll', async () => {
+    const deaf: Pool = { ...pool, listen: async () => async () => undefined }
+    const live = await open({ pool: deaf, limits: { ...slowPoll, refreshMsMax: 60_000 } })
+    for (let change = 0; change < 5; change += 1) {
+      const ids = await addAll(pool)
+      await live.refresh()
+      expect(live.now().audiences.has(ids.audienceId)).toBe(true)
+    }
+    await live.close()
+  })
+
+  test('who asks for what is newest does not wait for a Postgres that says nothing', async () => {
+    const held = { now: Promise.resolve() }
+    const slow: Pool = { ...pool, query: (...of) => held.now.then(() => pool.query(...of)) }
+    const live = await open({ pool: slow, limits: { ...slowPoll, refreshMsMax: 20 } })
+    const { promise, resolve } = Promise.withResolvers<void>()
+    held.now = promise
+    await live.refresh()
+    resolve()
+    await live.close()
+  })
+
   test('a rolled back change is never seen', async () => {
     const live = await open({ limits: { pollEveryMs: 20 } })
     const seen = new Set<number>()

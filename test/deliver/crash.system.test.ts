@@ -7,6 +7,9 @@ import { useRig } from './rig.ts'
 
 const { receiver, open, rowsOf, drained, database } = await useRig()
 
+/** Who never answers must not time out before the crash, however slow the machine is. */
+const patienceMs = 60_000
+
 /** Whatever crashed, and whenever: every pair consumed is somewhere. */
 afterEach(async () => {
   expect(sumLedger(await loadLedger(database.pool)).gap).toBe(0n)
@@ -47,7 +50,7 @@ test('1: a crash before the request loses nothing and repeats nothing', async ()
 
 test('2: a crash after the request, before its answer, repeats only what was in flight', async () => {
   const { hook, rig, many } = await scene()
-  const life = rig.start({ roundsPerLaneMax: 4, positionEveryMs: 5 })
+  const life = rig.start({ roundsPerLaneMax: 4, positionEveryMs: 5 }, patienceMs)
   await rig.append(many(20))
   await drained(rig)
   hook.reply(() => 'hang')
@@ -83,7 +86,7 @@ test('3: what the completion bitmap holds is not sent again, nor to destinations
     aDestination({ id: 2, name: 'B', webhooks: to(fast.url) }),
   ]
   const rig = open(aLive({ destinations }), { partitions: 1 })
-  const life = rig.start()
+  const life = rig.start({}, patienceMs)
   await rig.append(Array.from({ length: 100 }, (_, at) => rig.aCall({ userId: `u${at}` })))
   await until(() => slow.requests.length + fast.requests.length === 200, 'all were sent')
   const { decodeState } = await import('../../src/deliver/position-state.ts')
@@ -183,7 +186,8 @@ test('6: a retry whose owner died after a success is sent at most once more', as
 test('an owner that was taken over writes nothing any more', async () => {
   const { hook, rig } = await scene()
   hook.reply(() => 'hang')
-  rig.start({}, 300)
+  // Time enough to take it over before the round ends, and none to waste.
+  rig.start({}, 2_000)
   await rig.append([rig.aCall()])
   await until(() => hook.requests.length === 1, 'it is in flight')
   // Somebody else gained every partition, which the log has not told this owner yet.

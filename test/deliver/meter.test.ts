@@ -118,7 +118,8 @@ describe('the metrics of delivery', async () => {
     const began = performance.now()
     line.start({ figuresEveryMs: 5 }, 5_000, { meter })
     await until(() => seen.looks > 50, 'many looks at the figures')
-    const most = 1 + Math.floor((performance.now() - began) / (50 * countMs))
+    // Timers may be a little early.
+    const most = 1 + Math.floor((performance.now() - began) / (48 * countMs))
     expect(seen.counts).toBeGreaterThan(0)
     expect(seen.counts).toBeLessThanOrEqual(most)
     expect(meter.figures).toMatchObject({ ledgerGap: 0, parked: [], parkedOldestSeconds: 0 })

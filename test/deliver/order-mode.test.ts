@@ -48,7 +48,7 @@ test('where order is switched off, nothing waits for a message that failed', asy
 
 test('where order is switched off, one visitor is sent for as fast as anybody', async () => {
   const hook = await receiver()
-  hook.reply(() => new Promise((resolve) => setTimeout(() => resolve(200), 50)))
+  hook.reply(() => until(() => hook.atOnceMax > 5).then(() => 200))
   const rig = open(
     aLive({ destinations: [aDestination({ order: 'none', webhooks: to(hook.url) })] }),
   )
@@ -100,7 +100,12 @@ test('a chain whose first has failed for 15 minutes at a well destination loses 
 
 test('more than 200 waiting in one chain suspend its order', async () => {
   const hook = await receiver()
-  hook.reply(() => new Promise((resolve) => setTimeout(() => resolve(200), 10)))
+  const isSuspended = () => lines.some(({ msg }) => msg === 'order.suspended')
+  hook.reply(async () => {
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    if (isSuspended()) await until(() => hook.atOnceMax > 5)
+    return 200
+  })
   const rig = open(aLive({ destinations: [aDestination({ webhooks: to(hook.url) })] }))
   rig.start()
   await rig.append(Array.from({ length: 400 }, () => rig.aCall()))

@@ -13,7 +13,7 @@ import {
 } from '../../src/domain/message.ts'
 import type { Pipeline } from '../../src/domain/pipeline.ts'
 import type { Post } from '../../src/http/post.ts'
-import { undiciPost } from '../../src/http/undici-post.ts'
+import { postLimits, undiciPost } from '../../src/http/undici-post.ts'
 import { openCodecs } from '../../src/log/avro.ts'
 import type { Topic } from '../../src/log/log.ts'
 import { memoryLog } from '../../src/log/memory.ts'
@@ -126,7 +126,7 @@ export const useRig = async () => {
       const source = log.source()
       const post = undiciPost({
         addresses: { allowPrivate: true, allowed: [] },
-        limits: { answerMs: timeoutMs },
+        limits: { answerMs: timeoutMs, ...patience(timeoutMs) },
       })
       posts.push(post)
       const state = { dead: false }
@@ -203,6 +203,13 @@ export const useRig = async () => {
       return true
     }, 'every position reaches the end of the log')
   return { database, receiver, open, rowsOf, drained, lines, events, live: aLive }
+}
+
+/** Who may take longer than the specification's five seconds to answer may also take longer to connect. */
+const patience = (timeoutMs: number) => {
+  const longer = Math.max(timeoutMs - postLimits.answerMs, 0)
+  const { connectMs, totalMs } = postLimits
+  return { connectMs: connectMs + longer, totalMs: totalMs + 2 * longer }
 }
 
 const never = new Promise<never>(() => undefined)

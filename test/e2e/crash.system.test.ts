@@ -9,11 +9,11 @@ import { openPool } from '../../src/postgres/pool.ts'
 import { applyFile, countLog, countMetered, countPosts, totalOf } from '../support/far-end.ts'
 import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
 import { openReceiver } from '../support/receiver.ts'
+import { seed } from '../support/seed.ts'
 import { seeded } from '../support/seeded.ts'
 import { messageIdOf, startSender } from '../support/sender.ts'
 import { until } from '../support/until.ts'
 
-const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 /** More of them in the long form, `npm run test:crash`. */
 const kills = Number(process.env['CRASH_KILLS'] ?? 4)
 const writeKey = 'wk_crash_web'

@@ -28,5 +28,5 @@ describe.skipIf(brokers.length === 0)('on Kafka', async () => {
       await admin.deleteTopics({ topics: topicsOf(prefix) })
       await admin.disconnect()
     }
-  }, 400_000)
+  }, 1_200_000)
 })

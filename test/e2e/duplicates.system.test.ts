@@ -77,4 +77,4 @@ test('the same id of another source or workspace is another call', async () => {
 
 test('what was taken stays refused when its partitions move to another process, and when that one is all there is', async () => {
   await retryAcrossRebalances(await aScene())
-}, 300_000)
+}, 900_000)

@@ -6,6 +6,7 @@ import { acceptsWriteKey, apply } from '../support/applied.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { type MillraceProcess, startProcess } from '../support/process.ts'
 import { openReceiver } from '../support/receiver.ts'
+import { seed } from '../support/seed.ts'
 import { seeded } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
 
@@ -82,7 +83,6 @@ const send = async (collectUrl: string, source: string, batch: readonly object[]
 }
 
 test('killed at random, every user is deleted, and each affected source is told exactly once', async () => {
-  const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
   const random = seeded(seed)
   // Posts are made by the one that stays: what a killed one had posted would come twice, as HTTP has it.
   const stays = await start('project,sync,deliver,admin')

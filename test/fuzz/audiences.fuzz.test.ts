@@ -5,8 +5,8 @@ import { test } from 'vitest'
 import { lineScene, playLine } from '../property/audience-line.ts'
 import { oneScene, playOne } from '../property/audience-one.ts'
 import { cloneDatabase } from '../support/database.ts'
+import { seed } from '../support/seed.ts'
 
-const seed = Number(process.env['FUZZ_SEED'] ?? Date.now() % 1_000_000)
 const rounds = Number(process.env['FUZZ_ROUNDS'] ?? Number.POSITIVE_INFINITY)
 const { pool } = await cloneDatabase()
 

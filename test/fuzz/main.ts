@@ -6,7 +6,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { seed: { type: 'string' } },
 })
-const seed = values.seed ?? String(Date.now() % 1_000_000)
+const seed = values.seed ?? process.env['SEED'] ?? String(Date.now() % 1_000_000)
 if (positionals.join(' ') !== 'audiences' || !/^[0-9]+$/.test(seed)) {
   process.stderr.write('usage: npm run fuzz -- audiences [--seed N]\n')
   process.exit(2)
@@ -14,6 +14,6 @@ if (positionals.join(' ') !== 'audiences' || !/^[0-9]+$/.test(seed)) {
 process.stdout.write(`fuzz: audiences, seed ${seed}; Ctrl-C ends it\n`)
 const run = spawn('vitest', ['run', '--project', 'fuzz', 'test/fuzz/audiences'], {
   stdio: 'inherit',
-  env: { ...process.env, FUZZ_SEED: seed },
+  env: { ...process.env, SEED: seed },
 })
 run.on('exit', (code) => process.exit(code ?? 1))

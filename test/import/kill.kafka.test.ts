@@ -6,10 +6,10 @@ import { kafkaSource } from '../../src/log/kafka.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { directAdmin, topicsOf } from '../support/kafka-harness.ts'
 import { type MillraceProcess, startProcess } from '../support/process.ts'
+import { seed } from '../support/seed.ts'
 import { killWhileImporting } from './kill-scene.ts'
 
 const brokers = inject('kafkaBrokers')?.split(',') ?? []
-const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 const kills = Number(process.env['IMPORT_KILLS'] ?? 2)
 const lines = Number(process.env['IMPORT_LINES'] ?? 20_000)
 

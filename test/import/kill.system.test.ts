@@ -7,9 +7,9 @@ import { postgresSource } from '../../src/log/postgres.ts'
 import { findPostgres } from '../../src/postgres/embedded.ts'
 import { openPool } from '../../src/postgres/pool.ts'
 import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
+import { seed } from '../support/seed.ts'
 import { killWhileImporting } from './kill-scene.ts'
 
-const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 const kills = Number(process.env['IMPORT_KILLS'] ?? 4)
 const lines = Number(process.env['IMPORT_LINES'] ?? 50_000)
 

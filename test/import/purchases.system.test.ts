@@ -7,9 +7,9 @@ import { loadPurchases, type Purchase } from '../acceptance/purchases.ts'
 import { runCommand } from '../support/command.ts'
 import { applyFile, countMetered, totalOf } from '../support/far-end.ts'
 import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
+import { seed } from '../support/seed.ts'
 import { until } from '../support/until.ts'
 
-const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 /** All 69,659 of them with a number this large. */
 const rows = Number(process.env['IMPORT_ROWS'] ?? 12_000)
 

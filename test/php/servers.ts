@@ -52,14 +52,19 @@ export const openServer = async (
   }
 }
 
-/** Passes every request on to Millrace, and keeps what it was. */
-export const openForward = (to: string, atPort = 0): Promise<BadServer> =>
-  openServer((response, { method, path, headers, body }) => {
+type Held = (index: number) => Promise<unknown> | null
+
+const neverHeld: Held = () => null
+
+/** Passes every request on to Millrace, and keeps what it was; `held`: until when an answer is kept back. */
+export const openForward = (to: string, atPort = 0, held = neverHeld): Promise<BadServer> =>
+  openServer((response, { method, path, headers, body }, index) => {
     const { host: _, connection: __, 'transfer-encoding': ___, ...passed } = headers
     const sent = { ...passed, 'content-encoding': undefined, 'content-length': body.byteLength }
     const onward = request(new URL(path, to), { method, headers: withoutAbsent(sent) })
     onward.on('error', () => response.destroy())
-    onward.on('response', (answer) => {
+    onward.on('response', async (answer) => {
+      await held(index)
       response.writeHead(answer.statusCode ?? 502, answer.headers)
       answer.pipe(response)
     })

@@ -27,7 +27,7 @@ export const day = 86_400_000
 export const start = Date.UTC(2026, 0, 10)
 
 export const until = async (what: string, holds: () => Promise<boolean>): Promise<void> => {
-  const deadline = performance.now() + 30_000
+  const deadline = performance.now() + 120_000
   while (!(await holds())) {
     if (performance.now() > deadline) throw new Error(`waited in vain until ${what}`)
     await new Promise((resolve) => setTimeout(resolve, 5))

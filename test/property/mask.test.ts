@@ -3,8 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { maskCall, maskLimits } from '../../src/debugger/mask.ts'
 import { shown } from '../../src/debugger/scrub.ts'
 import type { Json } from '../../src/domain/message.ts'
-
-const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
+import { seed } from '../support/seed.ts'
 
 /** No word of a call's own fields can be made of these. */
 const letters = 'bcdfghjkqvwxz'

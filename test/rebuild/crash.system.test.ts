@@ -15,7 +15,7 @@ afterEach(async () => {
 })
 
 test('killed at any await, it is taken over, and what is swapped in is whole', {
-  timeout: 300_000,
+  timeout: 900_000,
 }, async () => {
   const deaths = [2, 5, 9, 14, 20, 27, 35, 44, 54, 65, 77, 90, 105, 125, 150, 180, 215]
   for (const [round, at] of deaths.entries()) {

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, expect, test } from 'vitest'
 import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
+import { seed } from '../support/seed.ts'
 import { seeded } from '../support/seeded.ts'
 
 const dataDir = await mkdtemp(join(tmpdir(), 'millrace-rebuild-'))
@@ -79,8 +80,6 @@ const ended = async (millrace: MillraceProcess, id: number) => {
   }
 }
 
-const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
-
 test(`killed at random, a rebuild is taken up again, and live goes on with what it swapped in (SEED=${seed})`, async () => {
   const random = seeded(seed)
   const pick = (of: number) => Math.floor(random() * of)
@@ -120,4 +119,4 @@ test(`killed at random, a rebuild is taken up again, and live goes on with what 
     differences: [],
     users: expect.any(Number),
   })
-}, 300_000)
+}, 900_000)

@@ -8,6 +8,7 @@ import { acceptsWriteKey, apply } from '../support/applied.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { directAdmin, topicsOf, truncate } from '../support/kafka-harness.ts'
 import { type MillraceProcess, startProcess } from '../support/process.ts'
+import { seed } from '../support/seed.ts'
 import { seeded } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
 
@@ -38,7 +39,6 @@ describe.skipIf(brokers.length === 0)('on Kafka', async () => {
   const prefix = `reb${randomBytes(4).toString('hex')}.`
   const source = kafkaSource({ brokers, prefix, logger: pino({ level: 'silent' }) })
   const admin = directAdmin(brokers)
-  const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
   const random = seeded(seed)
   const pick = (of: number) => Math.floor(random() * of)
   let now = Date.UTC(2026, 0, 10)

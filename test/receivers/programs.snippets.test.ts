@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { newSharedSecret } from '../../src/control/destination-draft.ts'
+import { deliverLimits } from '../../src/deliver/limits.ts'
 import { callTypes } from '../../src/domain/message.ts'
 import { render } from '../../src/domain/payload.ts'
 import { anOutbound, useRig } from '../deliver/rig.ts'
@@ -34,6 +35,9 @@ const bodies: readonly object[] = [
 
 /** A loaded machine must not look like a receiver that fails. */
 const patienceMs = 60_000
+
+/** Five processes, each of which opens as many connections to a URL as one does by default. */
+const atOnce = 5 * deliverLimits.urlConcurrencyMax
 
 /** Each its own user, so that none waits for another. A call of type delete goes to no destination. */
 const everyCall = (rig: ReturnType<typeof open>) =>
@@ -207,6 +211,26 @@ describe.each(programs.map((program) => ({ ...program, skip: isSkipped(program) 
         }
       },
     )
+
+    test.skipIf(skip)('answers every one of many that connect at once', async () => {
+      const secret = newSharedSecret()
+      const running = await runs(program, secret)
+      try {
+        const body = Buffer.from(JSON.stringify({ long: 'x'.repeat(3_000) }))
+        const signature = sign(secret, body)
+        const bursts = 3
+        for (let burst = 0; burst < bursts; burst += 1) {
+          const posts = Array.from({ length: atOnce }, () => post(running.url, body, signature))
+          expect(new Set(await Promise.all(posts))).toEqual(new Set([200]))
+        }
+        await until(
+          () => running.kept().length === bursts * atOnce * (body.length + 1),
+          'all is kept',
+        )
+      } finally {
+        await running.stop()
+      }
+    })
 
     test.skipIf(skip).each([
       ['no secret', null],

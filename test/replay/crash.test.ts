@@ -5,6 +5,7 @@ import { Fault } from '../../src/fault.ts'
 import type { Appender } from '../../src/log/log.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
 import { aDestination, aLive, to } from '../support/configuration.ts'
+import { seed } from '../support/seed.ts'
 import { seeded } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
 import { numberOf, numbersOf, useReplays } from './rig.ts'
@@ -70,7 +71,6 @@ describe('a replay that dies', async () => {
     }
   }
 
-  const seed = Math.floor(Math.random() * 2 ** 31)
   const random = seeded(seed)
   const places = Array.from({ length: 5 }, () => ({
     at: 1 + Math.floor(random() * 60),

@@ -4,9 +4,9 @@ import { cloneDatabase } from '../support/database.ts'
 import { type Broker, startKafka } from '../support/kafka.ts'
 import { type MillraceProcess, startProcess } from '../support/process.ts'
 import { openReceiver } from '../support/receiver.ts'
+import { seed } from '../support/seed.ts'
 import { killWhileReplaying } from './kill-scene.ts'
 
-const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 const kills = Number(process.env['REPLAY_KILLS'] ?? 2)
 
 describe.skipIf(inject('kafkaBrokers') === null)('a replay on Kafka', async () => {
@@ -33,5 +33,5 @@ describe.skipIf(inject('kafkaBrokers') === null)('a replay on Kafka', async () =
       return millrace
     }
     await killWhileReplaying({ receiver, start, seed, kills })
-  }, 600_000)
+  }, 1_800_000)
 })

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { afterAll, test } from 'vitest'
 import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
 import { openReceiver } from '../support/receiver.ts'
+import { seed } from '../support/seed.ts'
 import { killWhileReplaying } from './kill-scene.ts'
 
-const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000)
 const kills = Number(process.env['REPLAY_KILLS'] ?? 2)
 
 const dataDir = await mkdtemp(join(tmpdir(), 'millrace-replay-kill-'))

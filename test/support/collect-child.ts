@@ -19,7 +19,7 @@ export type Account = {
 }
 
 const sampleEveryMs = 20
-const hastyLimits = { requestMsMax: 400 }
+const hastyLimits = { requestMsMax: 800 }
 
 const { call: codec } = await openCodecs({})
 let appended: string[] = []

@@ -14,6 +14,8 @@ export const testLogger = pino({ level: process.env['MILLRACE_TEST_LOG'] ?? 'sil
 export const partitions = 12
 /** Short, so that the tests see a session expire; a broker of a team's own may refuse it. */
 export const shortSession = { sessionMs: 6_000, heartbeatMs: 300 }
+/** Where none is to expire: not on a machine that hangs for seconds either. */
+export const longSession = { sessionMs: 30_000, heartbeatMs: 300 }
 
 export type Pair = Opened & { readonly proxy: KafkaProxy; close(): Promise<void> }
 
@@ -27,7 +29,7 @@ export const openPair = async ({ brokers, prefix, ...options }: PairOptions): Pr
   const proxy = await openKafkaProxy(brokers)
   const connection = { brokers: proxy.brokers, prefix, logger: testLogger }
   const appender = kafkaAppender({ ...connection, partitions, limits: options.limits ?? {} })
-  const source = kafkaSource({ ...connection, timing: options.timing ?? shortSession })
+  const source = kafkaSource({ ...connection, timing: options.timing ?? longSession })
   return {
     appender,
     source,
@@ -48,15 +50,16 @@ export const openKafkaHarness = async ({ brokers, prefix }: Options): Promise<Lo
   const pairs = new Map<Opened, Pair>()
   const admin = directAdmin(brokers)
   await admin.connect()
-  const open = async (random?: () => number) => {
-    const pair = await openPair({ brokers, prefix })
+  const open = async (random?: () => number, timing?: GroupTiming) => {
+    const pair = await openPair({ brokers, prefix, ...(timing ? { timing } : {}) })
     if (random) pair.proxy.loseAnswers(() => random() < 0.05)
     pairs.set(pair, pair)
     return pair
   }
   return {
     open: () => open(),
-    openDisturbed: open,
+    openMortal: () => open(undefined, shortSession),
+    openDisturbed: (random) => open(random),
     cut: async (opened) => pairs.get(opened)?.proxy.cut(),
     crash: async (opened) => pairs.get(opened)?.proxy.cut(),
     hole: ({ topic, partition }) => leaveHole({ brokers, topic: prefix + topic, partition }),

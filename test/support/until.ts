@@ -3,7 +3,7 @@
 export const until = async (
   holds: () => boolean | Promise<boolean>,
   what = `${holds}`,
-  deadlineMs = 30_000,
+  deadlineMs = 60_000,
 ): Promise<void> => {
   const endsAt = performance.now() + deadlineMs
   while (!(await holds())) {

@@ -5,7 +5,7 @@ import { liveThrough } from './account-line.ts'
 
 const { pool } = await cloneDatabase()
 
-const timeout = 300_000
+const timeout = 900_000
 
 test.each([11, 12, 13, 14, 15, 16])(
   'in the order of the log, seed %i',

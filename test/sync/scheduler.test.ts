@@ -35,7 +35,7 @@ const settled = () =>
       )
       expect(rows).toEqual([])
     },
-    { timeout: 20_000, interval: 1 },
+    { timeout: 60_000, interval: 1 },
   )
 
 const walk = async (steps: number, stepMs: number) => {
@@ -99,5 +99,5 @@ test('a new definition is synced as soon as it is live, not at its slot', async 
   world.start({ limits: { pollMs: 1 } })
   await settled()
   await goLive(pool, 1, 2)
-  await vi.waitFor(async () => expect(await runs()).toHaveLength(2), { timeout: 20_000 })
+  await vi.waitFor(async () => expect(await runs()).toHaveLength(2), { timeout: 60_000 })
 })

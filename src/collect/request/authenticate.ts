@@ -28,7 +28,7 @@ export const speakerOf = (deps: Pick<Deps, 'live'>, key: string): Speaker | null
   return owner ? { source: owner, isSecret: true } : null
 }
 
-type Claim = {
+export type Claim = {
   /** Found by the header; `null` when there is none that can be read. */
   readonly speaker: Speaker | null
   readonly envelope: Envelope

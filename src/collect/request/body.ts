@@ -35,6 +35,8 @@ const overloaded = refuse('overloaded', 'too much is in flight; retry after the 
 
 const collectBytes = (stream: Readable, { bodyBytesMax, share }: Reading) =>
   new Promise<Buffer | Refusal | null>((resolve) => {
+    // The client may have left while its key was looked for: nothing more would be heard of it.
+    if (stream.destroyed) return resolve(null)
     const held = openHeld()
     const settle = (result: Buffer | Refusal | null) => {
       stream.off('data', take)

@@ -62,9 +62,9 @@ page.on('response', async (response) => {
 })
 
 const until = async (holds, what) => {
-  const endsAt = Date.now() + 60_000
+  const endsAt = Date.now() + 240_000
   while (!holds()) {
-    if (Date.now() > endsAt) throw new Error(`not within 60 s: ${what}`)
+    if (Date.now() > endsAt) throw new Error(`not within 240 s: ${what}`)
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }
