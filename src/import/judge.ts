@@ -49,14 +49,28 @@ export const judgeRecords = async (
 ): Promise<JudgedChunk> => {
   const chunk = openChunk(judging)
   let sliceEnds = performance.now() + importLimits.sliceMs
-  for (const record of records) {
-    if (!('text' in record)) chunk.add(record)
-    else if (!chunk.addText(record)) for (const one of readLine(record)) chunk.add(one)
+  for (const _ of stepsOf(records, chunk)) {
     if (performance.now() < sliceEnds) continue
     await setImmediate()
     sliceEnds = performance.now() + importLimits.sliceMs
   }
   return chunk.judged()
+}
+
+/** A step a call: a line may hold a batch of tens of thousands. */
+function* stepsOf(
+  records: Iterable<LineRecord | LineText>,
+  chunk: ReturnType<typeof openChunk>,
+): Generator<void> {
+  for (const record of records) {
+    if (!('text' in record)) chunk.add(record)
+    else if (!chunk.addText(record))
+      for (const one of readLine(record)) {
+        chunk.add(one)
+        yield
+      }
+    yield
+  }
 }
 
 type Step = 'rejected' | 'filtered' | 'appended'
