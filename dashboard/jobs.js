@@ -28,6 +28,7 @@
  * @typedef {object} Kind
  * @property {string} name The field of the answer, and the path's last part.
  * @property {string} title
+ * @property {string} query Of the list, where the API's own limit is another.
  * @property {string} none What is said where there are none.
  * @property {(view: any, names: Names) => Job} jobOf
  */
@@ -306,30 +307,35 @@ const deletionOf = (view, { destinations }) => {
 export const kinds = [
   {
     name: 'replays',
+    query: '',
     title: 'Replays',
     none: 'None yet. “millrace replay” sends a past span of the log to one destination again.',
     jobOf: replayOf,
   },
   {
     name: 'imports',
+    query: '',
     title: 'Imports',
     none: 'None yet. “millrace import” takes past calls from files.',
     jobOf: importOf,
   },
   {
     name: 'recoveries',
+    query: '',
     title: 'Recoveries',
     none: 'None yet. “millrace dead recover” sends dead messages again.',
     jobOf: recoveryOf,
   },
   {
     name: 'rebuilds',
+    query: '',
     title: 'Rebuilds',
     none: 'None yet. “millrace rebuild” folds the state of all users anew and proves it equal.',
     jobOf: rebuildOf,
   },
   {
     name: 'deletions',
+    query: '?limit=20',
     title: 'Deletion requests',
     none: 'None yet. “millrace delete-user” forgets a user.',
     jobOf: deletionOf,

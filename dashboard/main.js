@@ -18,11 +18,18 @@ const [notice, summary, entry, jobs, leave] = ['notice', 'summary', 'entry', 'jo
 const input = /** @type {HTMLInputElement} */ (byId('token'))
 const sure = /** @type {HTMLDialogElement} */ (byId('sure'))
 
-/** @param {string | null} text */
-const warn = (text) => {
+/** What a later look that succeeds takes back. */
+const unseen = 'unseen'
+
+/**
+ * @param {string | null} text
+ * @param {string} [code]
+ */
+const warn = (text, code = '') => {
   if (!notice) return
   notice.hidden = text === null
   notice.textContent = text ?? ''
+  notice.dataset['code'] = code
 }
 
 /** @type {Names} */
@@ -109,7 +116,9 @@ const show = (found) => {
 const sorted = (jobs) => [...jobs.filter(isOpen), ...jobs.filter((job) => !isOpen(job))]
 
 const readAll = async () => {
-  const answers = await Promise.all(kinds.map(({ name }) => ask('GET', `/admin/v1/${name}`)))
+  const answers = await Promise.all(
+    kinds.map(({ name, query }) => ask('GET', `/admin/v1/${name}${query}`)),
+  )
   return kinds.map(({ name, jobOf }, at) => ({
     name,
     jobs: sorted(answers[at][name].map((/** @type {unknown} */ view) => jobOf(view, names))),
@@ -120,31 +129,44 @@ const readAll = async () => {
 let next
 let isLooking = false
 
-/** One look at a time; the next one sooner while something goes on. */
+/** One look at a time; the next one sooner while something goes on. @returns {Promise<void>} */
 const look = async () => {
   clearTimeout(next)
-  if (isLooking || token.read() === null) return
+  const mine = token.read()
+  if (isLooking || mine === null) return
   isLooking = true
-  let waitMs = idleMs
+  /** Who signed out meanwhile sees no more of it. */
+  const isMine = () => token.read() === mine
+  let open = 0
   try {
     await readNames()
     const found = await readAll()
-    const open = found.flatMap(({ jobs }) => jobs).filter(isOpen).length
-    show(found)
-    if (summary) summary.textContent = open === 0 ? 'Nothing is going on' : `${open} going on`
-    if (notice?.dataset['code'] === 'unreachable') warn(null)
-    if (open > 0) waitMs = busyMs
-    enter()
+    open = found.flatMap(({ jobs }) => jobs).filter(isOpen).length
+    if (isMine()) showAll(found, open)
   } catch (error) {
-    if (error instanceof Refused && error.code === 'unauthorized')
-      quit('This token is not known: sign in with another one.')
-    else {
-      warn(error instanceof Refused ? error.message : String(error))
-      if (notice) notice.dataset['code'] = 'unreachable'
-    }
+    if (isMine()) tellTrouble(error)
   }
   isLooking = false
-  if (document.visibilityState === 'visible') next = setTimeout(look, waitMs)
+  if (!isMine()) return look()
+  if (document.visibilityState === 'visible') next = setTimeout(look, open > 0 ? busyMs : idleMs)
+}
+
+/**
+ * @param {Parameters<typeof show>[0]} found
+ * @param {number} open
+ */
+const showAll = (found, open) => {
+  show(found)
+  if (summary) summary.textContent = open === 0 ? 'Nothing is going on' : `${open} going on`
+  if (notice?.dataset['code'] === unseen) warn(null)
+  enter()
+}
+
+/** @param {unknown} error */
+const tellTrouble = (error) => {
+  if (error instanceof Refused && error.code === 'unauthorized')
+    quit('This token is not known: sign in with another one.')
+  else warn(error instanceof Refused ? error.message : String(error), unseen)
 }
 
 const enter = () => {
@@ -162,6 +184,8 @@ const quit = (why) => {
   if (jobs) jobs.hidden = true
   if (leave) leave.hidden = true
   if (summary) summary.textContent = ''
+  for (const { list } of sections.values()) list.replaceChildren()
+  cards.clear()
   input.focus()
 }
 
