@@ -41,7 +41,6 @@ const told = async (): Promise<ReadonlyMap<string, ReadonlySet<string>>> => {
   fill(metrics.meter)
   metrics.archive.standing = [{ topic: 'calls', partition: 0, lag: 1, headroom: 1 }]
   metrics.rebuild.state = 'differs'
-  metrics.rebuild.ended.set('failed', 1)
   metrics.replay.open = new Map([['running', 1]])
   const counted = {
     sourceId: 1,

@@ -19,7 +19,12 @@ export const openRebuildMeter = (): RebuildMeter => ({
   left: 0,
   standstillMs: null,
   swapsPutOff: 0,
-  ended: new Map(),
+  // A series that begins at 1 has not increased, for who watches it.
+  ended: new Map([
+    ['swapped', 0],
+    ['verified', 0],
+    ['failed', 0],
+  ]),
 })
 
 export const countEnd = ({ ended }: RebuildMeter, end: RebuildEnd): void => {

@@ -74,12 +74,20 @@ const workWhileHeld = async (
   seat: Connection,
   stopping: AbortSignal,
 ): Promise<void> => {
-  while (!stopping.aborted) {
-    const open = await findOpen(seat)
-    const dropped = await dropLeftSchemas(seat, open?.id ?? null)
-    if (dropped.length > 0) deps.logger.info({ dropped }, 'rebuild.dropped')
-    if (open !== null) await workOn(deps, open, { seat, stopping })
-    await pause(deps.limits.pollMs, stopping)
+  const { meter } = deps
+  try {
+    while (!stopping.aborted) {
+      const open = await findOpen(seat)
+      meter.state = open?.state ?? null
+      if (open === null) meter.left = 0
+      const dropped = await dropLeftSchemas(seat, open?.id ?? null)
+      if (dropped.length > 0) deps.logger.info({ dropped }, 'rebuild.dropped')
+      if (open !== null) await workOn(deps, open, { seat, stopping })
+      await pause(deps.limits.pollMs, stopping)
+    }
+  } finally {
+    meter.state = null
+    meter.left = 0
   }
 }
 

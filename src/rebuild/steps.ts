@@ -26,8 +26,7 @@ type Term = {
 
 /** Returns when there is nothing to do for now: it is over, waits, or the stage stops. */
 export const workOn = async (deps: RebuildDeps, open: Rebuild, term: Term): Promise<void> => {
-  const { logger, meter } = deps
-  meter.state = open.state
+  const { logger } = deps
   if (open.state === 'requested') {
     if ((await begin(deps, open)) === 'waits') return
     logger.info({ rebuildId: open.id }, 'rebuild.begun')
@@ -49,7 +48,6 @@ export const workOn = async (deps: RebuildDeps, open: Rebuild, term: Term): Prom
     if (!watch.signal.aborted) throw error
   } finally {
     watch.end()
-    meter.state = null
     await fold?.close()
     await pool.close()
   }
@@ -129,8 +127,9 @@ const swap = async (deps: RebuildDeps, now: Rebuild, step: Step): Promise<void> 
     // What came while it was prepared: the less is left, the shorter live stands still.
     await catchUp(deps, { fold, signal })
     const began = performance.now()
-    const waits = await trySwap(deps, { rebuild: now, fold, signal })
-    if (waits === null) {
+    const tried = await trySwap(deps, { rebuild: now, fold, signal })
+    if (tried === 'over') return
+    if (tried === 'swapped') {
       const stillMs = Math.round(performance.now() - began)
       deps.meter.standstillMs = stillMs
       countEnd(deps.meter, 'swapped')
@@ -138,7 +137,7 @@ const swap = async (deps: RebuildDeps, now: Rebuild, step: Step): Promise<void> 
       return
     }
     deps.meter.swapsPutOff += 1
-    await tellWaiting(step.seat, now.id, waits)
+    await tellWaiting(step.seat, now.id, tried.waitsFor)
     await sleep(deps.limits.swapRetryMs, undefined, { signal })
   }
 }

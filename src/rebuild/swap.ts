@@ -43,18 +43,22 @@ const sweepAll = async ({ pool }: Fold, { at, limits }: Sweep): Promise<void> =>
       )
 }
 
-/** Why it is to be tried again later; `null` when it is done, or the rebuild is over. */
-export const trySwap = async (deps: RebuildDeps, swap: Swap): Promise<string | null> => {
+/** `over`: cancelled before it could be; `waitsFor`: why it is to be tried again later. */
+type Tried = 'swapped' | 'over' | { readonly waitsFor: string }
+
+export const trySwap = async (deps: RebuildDeps, swap: Swap): Promise<Tried> => {
   const late = AbortSignal.timeout(deps.limits.stillMsMax)
   const signal = AbortSignal.any([swap.signal, late])
   try {
     return await deps.pool.transaction((tx) => swapIn(deps, tx, { ...swap, signal }))
   } catch (error) {
     const { waitsFor } = error as { waitsFor?: string }
-    if (waitsFor !== undefined) return waitsFor
-    if (late.aborted && !swap.signal.aborted) return 'live moves faster than it can be followed'
+    if (waitsFor !== undefined) return { waitsFor }
+    if (late.aborted && !swap.signal.aborted)
+      return { waitsFor: 'live moves faster than it can be followed' }
     const state = sqlState(error)
-    if (state === '55P03' || state === '40P01' || state === '40001') return 'a table is in use'
+    if (state === '55P03' || state === '40P01' || state === '40001')
+      return { waitsFor: 'a table is in use' }
     throw error
   }
 }
@@ -62,12 +66,16 @@ export const trySwap = async (deps: RebuildDeps, swap: Swap): Promise<string | n
 /** Rolls back what was begun. */
 const waiting = (waitsFor: string) => Object.assign(new Error(waitsFor), { waitsFor })
 
-const swapIn = async (deps: RebuildDeps, tx: Connection, swap: Swap): Promise<null> => {
+const swapIn = async (
+  deps: RebuildDeps,
+  tx: Connection,
+  swap: Swap,
+): Promise<'swapped' | 'over'> => {
   const { rebuild, fold, signal } = swap
   await tx.query(`set local lock_timeout = ${deps.limits.lockMsMax}`)
   // First, so that nobody cancels it any more; else there is nothing to do.
   const turn = { id: rebuild.id, from: 'swapping', to: 'swapped', at: deps.clock() } as const
-  if (!(await turnRebuild(tx, turn))) return null
+  if (!(await turnRebuild(tx, turn))) return 'over'
   const busy = await holdSync(tx)
   if (busy !== null) throw waiting(busy)
   await lockAllPositions(tx)
@@ -80,7 +88,7 @@ const swapIn = async (deps: RebuildDeps, tx: Connection, swap: Swap): Promise<nu
   await exchange(tx, { live, rebuild, tables: swapped })
   await bumpPlan(tx, await readPlanRow(tx))
   signal.throwIfAborted()
-  return null
+  return 'swapped'
 }
 
 /** 'MILLACCT' read as a number: sync's transactions on accounts hold it. */
