@@ -116,7 +116,8 @@ const addRoute = (app: FastifyInstance, deps: AdminDeps, { route, stopping }: Ad
         })
         .finally(() => request.raw.socket.off('close', leave))
       // What is answered as saved is in force in this process: its caller may rely on it at once.
-      if (route.method !== 'GET' && answer.status < 300) await deps.refresh?.()
+      if (route.method !== 'GET' && route.raw === undefined && answer.status < 300)
+        await deps.refresh?.()
       if (answer.stream) cutStalled(reply, limitsOf(deps), stopping)
       return send(reply, answer)
     },

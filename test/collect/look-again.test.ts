@@ -42,7 +42,7 @@ test('keys that are known, and requests without one, cost no look', async () => 
   expect(looks()).toBe(0)
 })
 
-test('a key that nobody made is refused after one look, and those that come with it share that look', async () => {
+test('a key that nobody made is refused after a look', async () => {
   let looks = 0
   const { promise: held, resolve: release } = Promise.withResolvers<void>()
   const refresh = () => {
@@ -56,6 +56,19 @@ test('a key that nobody made is refused after one look, and those that come with
   await until(() => looks > 0)
   release()
   expect(new Set((await Promise.all(asked)).map(({ status }) => status))).toEqual(new Set([401]))
+})
+
+test('who asks while a look is under way shares it', async () => {
+  let looks = 0
+  const { promise: held, resolve: release } = Promise.withResolvers<void>()
+  const refresh = () => {
+    looks += 1
+    return held
+  }
+  const lookAgain = openLookAgain(refresh, () => 0)
+  const all = Array.from({ length: 20 }, () => lookAgain())
+  release()
+  await Promise.all(all)
   expect(looks).toBe(1)
 })
 
