@@ -178,8 +178,33 @@ export const replaceUsers = async (
 
 const copyIn = 'copy ustate_in from stdin (format binary)'
 
+type Gone = { readonly user: UserState; readonly into: number }
+
+/**
+ * Leaves of users that are no more a row that says so: whoever has the key in memory still finds by it that
+ * the user is gone. Users that the same transaction has written are still in its session table.
+ */
+export const entombUsers = async (tx: Sql, gone: readonly Gone[]): Promise<void> => {
+  const users = gone.map(({ user }) => user)
+  await tx.query(
+    `insert into ustate (user_key, shard, workspace_id, ver, user_id, st, due, merged_into)
+     select user_key, user_key % ${shards}, workspace_id, ver, null, '', 'infinity', into_key
+       from unnest($1::bigint[], $2::int[], $3::bigint[], $4::bigint[])
+         as g(user_key, workspace_id, ver, into_key)
+     on conflict (user_key) do update
+       set (ver, user_id, st, due, merged_into)
+         = (excluded.ver, excluded.user_id, excluded.st, excluded.due, excluded.merged_into)`,
+    [
+      numberList(users.map(({ key }) => key)),
+      numberList(users.map(({ workspaceId }) => workspaceId)),
+      numberList(users.map(({ ver }) => ver + 1)),
+      numberList(gone.map(({ into }) => into)),
+    ],
+  )
+}
+
 /** COPY into a session table, then one upsert: the fastest of the ways tried, at any row width. */
-export const saveRows = async (tx: Connection, rows: Iterable<UserRow>): Promise<void> => {
+const saveRows = async (tx: Connection, rows: Iterable<UserRow>): Promise<void> => {
   await tx.copyIn(copyIn, copyRows(rows))
   await tx.query(
     `insert into ustate select * from ustate_in

@@ -1,8 +1,7 @@
 // The projector's own SQL: positions under lock, identities, merges and keys of new users.
 
 import { numberList, textList } from '../audience/lists.ts'
-import { shards, type UserState } from '../audience/state.ts'
-import { saveRows } from '../audience/store.ts'
+import { entombUsers } from '../audience/store.ts'
 import type { Identity } from '../domain/identity.ts'
 import { identityKinds } from '../domain/identity.ts'
 import type { Topic } from '../log/log.ts'
@@ -86,19 +85,8 @@ export const saveMerges = async (
       where i.user_key = m.from_key`,
     [vanished.map(({ user }) => user.key), vanished.map(({ into }) => into)],
   )
-  await saveRows(tx, vanished.map(tombstone))
+  await entombUsers(tx, vanished)
 }
-
-const tombstone = ({ user, into }: { readonly user: UserState; readonly into: number }) => ({
-  key: user.key,
-  shard: user.key % shards,
-  workspaceId: user.workspaceId,
-  ver: user.ver + 1,
-  userId: null,
-  st: '',
-  due: Number.POSITIVE_INFINITY,
-  mergedInto: into,
-})
 
 const recordMerges = async (tx: Sql, merges: Folded['merges']): Promise<void> => {
   await tx.query(

@@ -38,6 +38,25 @@ const told = async (rig: Erasing) =>
       JSON.parse(Buffer.from(body).toString()),
     ])
 
+test('an order in one batch with a call of the same user erases that call too', async () => {
+  const partitions = { calls: 1, 'calls.import': 1, outbound: 1, 'outbound.replay': 1 }
+  const rig = await openErasing(pool, [audience(1, performed('gte', 1))], partitions)
+  open.push(rig)
+  const id = await rig.ask({ ids: [user('u1')] })
+  rig.advance(1_000)
+  // While the first two are written the others come in; after the request, and so not suppressed.
+  await rig.send({ userId: 'u2' }, { userId: 'u3' }, { userId: 'u1' })
+  rig.erase()
+  await rig.reaches(id, 'ordered')
+  rig.project({ batchCallsMax: 2 })
+  rig.relay()
+  await rig.caughtUp()
+  await finish(rig, id)
+  await rig.built()
+  expect(await rig.members(1)).toEqual(['u2', 'u3'])
+  expect(await findTraces(pool, 'u1')).toEqual([])
+})
+
 test('a user is erased, each affected source’s destinations are told once, and only hashes stay', async () => {
   const rig = await erasing()
   await rig.send(

@@ -8,7 +8,9 @@ import { startErase } from '../../src/erase/erase.ts'
 import { openSuppressions } from '../../src/erase/suppressions.ts'
 import { openCodecs } from '../../src/log/avro.ts'
 import type { Appender } from '../../src/log/log.ts'
+import type { Partitions } from '../../src/log/memory.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
+import type { ProjectLimits } from '../../src/project/limits.ts'
 import type { Running } from '../../src/running.ts'
 import { startSync } from '../../src/sync/sync.ts'
 import { aRig, codec, until } from '../project/rig.ts'
@@ -34,11 +36,15 @@ const tables = `deletion_request, suppression, process, parked, parked_body, par
 
 type Over = { readonly pool?: Pool; readonly appender?: Appender }
 
-export const openErasing = async (pool: Pool, audiences: readonly Audience[] = []) => {
+export const openErasing = async (
+  pool: Pool,
+  audiences: readonly Audience[] = [],
+  partitions?: Partitions,
+) => {
   await pool.query(`truncate ${tables} cascade`)
   await pool.query('update outbox_shard set seq = 0')
   await pool.query('update relay set epoch = 0, bounds = null')
-  const rig = await aRig(pool, audiences)
+  const rig = await aRig(pool, audiences, partitions)
   rig.live.replace({ sources, destinations, audiences })
   const running: Running[] = []
   const suppressions = await openSuppressions({
@@ -60,8 +66,8 @@ export const openErasing = async (pool: Pool, audiences: readonly Audience[] = [
         found.push(...(await codecs.outbound.decode(entries.map(({ value }) => value))))
     return found
   }
-  const project = () => {
-    const stage = rig.start({ suppressions })
+  const project = (limits: Partial<ProjectLimits> = {}) => {
+    const stage = rig.start({ suppressions, limits })
     running.push(stage)
     return stage
   }
