@@ -1,8 +1,8 @@
 // Obeys orders to erase: in the batch they stand in, after its calls, so that what comes later in the log is a new profile.
 import { numberList, textList } from '../audience/lists.ts'
 import { accountIdsOf, type Plan } from '../audience/plan.ts'
-import { shards, type UserState } from '../audience/state.ts'
-import { saveRows } from '../audience/store.ts'
+import type { UserState } from '../audience/state.ts'
+import { entombUsers } from '../audience/store.ts'
 import { marksOf, untieUsers } from '../audience/ties.ts'
 import { type Order, readOrder } from '../domain/erasure.ts'
 import { identityKinds } from '../domain/identity.ts'
@@ -52,23 +52,32 @@ export const eraseUsers = async (
   const marks = users.flatMap((user) => marksOf(user, accountIdsOf(plan, user.workspaceId)))
   await untieUsers(tx, { keys, marks })
   await tx.query('delete from account_visit where user_key = any($1::bigint[])', [numberList(keys)])
-  await saveRows(tx, users.map(tombstone))
+  await entombUsers(
+    tx,
+    users.map((user) => ({ user, into: user.key })),
+  )
   return keys
 }
 
 /**
  * Those to be obeyed here: an order that was appended twice holds where it was read first, or a profile
  * that was made since would be erased too. The same place is the same order, read again from the start.
+ * What its profile was made of is all below the positions as they are by now: whoever writes it otherwise has
+ * to wait for this transaction's lock, and then makes a new one.
  */
 const placeOrders = async (
   tx: Sql,
   orders: readonly PlacedOrder[],
 ): Promise<readonly PlacedOrder[]> => {
   const { rows } = await tx.query<{ requestId: number; n: number }>(
-    `with placed as (
-       update deletion_subject s set topic = o.topic, partition = o.partition, log_offset = o.log_offset
+    `with p as (
+       select jsonb_object_agg(topic || '/' || partition, next::text) as passed
+         from position where reader = 'project'
+     ), placed as (
+       update deletion_subject s
+          set topic = o.topic, partition = o.partition, log_offset = o.log_offset, passed = p.passed
          from unnest($1::int[], $2::int[], $3::text[], $4::int[], $5::bigint[])
-           as o(request_id, n, topic, partition, log_offset)
+           as o(request_id, n, topic, partition, log_offset), p
         where s.request_id = o.request_id and s.n = o.n and s.log_offset is null
        returning s.request_id, s.n
      )
@@ -138,15 +147,3 @@ const takeIdentities = async (tx: Sql, erased: Erased): Promise<void> => {
     [numberList([...erased.values()]), numberList([...erased.keys()].map(({ key }) => key))],
   )
 }
-
-/** Whoever has the key in memory still finds by it that the user is gone. */
-const tombstone = ({ key, workspaceId, ver }: UserState) => ({
-  key,
-  shard: key % shards,
-  workspaceId,
-  ver: ver + 1,
-  userId: null,
-  st: '',
-  due: Number.POSITIVE_INFINITY,
-  mergedInto: key,
-})

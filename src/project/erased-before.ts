@@ -7,9 +7,9 @@ import type { Sql } from '../postgres/sql.ts'
 type Place = { readonly topic: Topic; readonly partition: number; readonly from: bigint }
 
 /**
- * By the identity's text, the offset of the last order to erase its profile; calls below it were of a profile that
- * is no more. An order for each id stands where that id's calls do. Asked for with the users locked: who is
- * erased later loses what is folded now. Index deletion_subject_hash.
+ * By the identity's text, how far the projector had come in the partition when it erased the profile last: calls
+ * below were of a profile that is no more. Asked for with the users locked: who is erased later loses what is
+ * folded now. Index deletion_subject_hash.
  */
 export const erasedBefore = async (
   tx: Sql,
@@ -22,13 +22,11 @@ export const erasedBefore = async (
   })
   if (hashed.length === 0) return new Map()
   const { rows } = await tx.query<{ at: number; offset: bigint }>(
-    `select h.at::int as at, max(o.log_offset) as offset
+    `select h.at::int as at, max((s.passed ->> $2)::bigint) as offset
        from unnest($1::bytea[]) with ordinality as h(hash, at)
-       join deletion_subject s on s.hash = h.hash
-       join deletion_subject o on o.request_id = s.request_id
-      where o.topic = $2 and o.partition = $3 and o.log_offset >= $4
+       join deletion_subject s on s.hash = h.hash and (s.passed ->> $2)::bigint > $3
       group by h.at`,
-    [hashed.map(({ hash }) => hash), topic, partition, from],
+    [hashed.map(({ hash }) => hash), `${topic}/${partition}`, from],
   )
   return new Map(rows.map(({ at, offset }) => [(hashed[at - 1] as { text: string }).text, offset]))
 }

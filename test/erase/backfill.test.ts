@@ -11,7 +11,8 @@ afterEach(async () => {
   for (const each of open.splice(0)) await each.stop()
 })
 
-const user = { kind: 'user', value: 'u1' } as const
+/** Whose orders are keyed to another partition than their calls are. */
+const user = { kind: 'user', value: 'u3' } as const
 const [once, twice] = [audience(1, performed('gte', 1)), audience(2, performed('gte', 2))]
 
 test.each([
@@ -24,20 +25,25 @@ test.each([
     open.push(rig)
     rig.project()
     await rig.built()
-    await rig.send({ userId: 'u1' })
+    await rig.send({ userId: 'u3' })
     const id = await rig.ask({ ids: [user] })
     // Between the request and the order, as of a process that has not heard of it yet.
     rig.advance(1_000)
-    await rig.send({ userId: 'u1' }, { userId: 'u2' }, { userId: 'u2' })
+    await rig.send(
+      { userId: 'u3' },
+      { userId: 'u3', topic: 'calls.import' },
+      { userId: 'u2' },
+      { userId: 'u2' },
+    )
     await rig.caughtUp()
     rig.relay()
     rig.erase()
     await rig.reaches(id, 'waiting')
     rig.advance(10_000)
     if (step === 'done') await rig.reaches(id, 'done')
-    await rig.send({ userId: 'u1' })
+    await rig.send({ userId: 'u3' })
     await rig.caughtUp()
-    expect(await rig.members(1)).toEqual(['u1', 'u2'])
+    expect(await rig.members(1)).toEqual(['u2', 'u3'])
     rig.live.replace({ sources, destinations, audiences: [once, twice] })
     await rig.built()
     expect(await rig.members(2)).toEqual(['u2'])
