@@ -84,6 +84,8 @@ const swapIn = async (
   const { swapped } = await findTables(tx)
   const names = swapped.map((name) => `${live}.${name}`).join(', ')
   await tx.query(`lock table ${names} in access exclusive mode`)
+  // What a sync is just gathering there must be seen when the counts are taken afresh.
+  await tx.query(`lock table ${live}.membership_change in share row exclusive mode`)
   await copyMarks(tx, { live, fresh: schemaOf(rebuild.id) })
   await exchange(tx, { live, rebuild, tables: swapped })
   await bumpPlan(tx, await readPlanRow(tx))
