@@ -23,8 +23,13 @@ export const mortal = (world: { pool: Pool; source: Source; appender: Appender }
     (text, values) =>
       step(() => sql.query(text, values))
   const poolOf = (whole: Pool): Pool => {
+    // A dead process's sessions end, whatever error was its last.
     const connect: Pool['connect'] = (use) =>
-      whole.connect((real) => use({ ...real, query: query(real) } as Connection))
+      whole.connect((real) =>
+        use({ ...real, query: query(real) } as Connection).catch((error: unknown) => {
+          throw awaits >= death.at ? died() : error
+        }),
+      )
     return {
       ...whole,
       query: query(whole),
