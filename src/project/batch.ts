@@ -36,7 +36,7 @@ import { saveMetered } from './usage-store.ts'
 export type Desk = {
   readonly pool: Pool
   readonly users: BoundedMap<number, UserState>
-  /** By the identity’s text. Only what is stored; whether it still holds shows when the user is locked. */
+  /** By the identity’s text. Only what is stored; whether it still holds shows when the user is locked or written. */
   readonly identities: BoundedMap<string, number>
   /** From a user merged away to the one it became. */
   readonly merged: BoundedMap<number, number>
@@ -127,7 +127,7 @@ const findMissing = async (tx: Sql, desk: Desk, { known, missing }: Search): Pro
   }
 }
 
-/** Into the cache: the lock query then has only `ver` to bring. */
+/** Into the cache, so that a batch folds without asking for them. */
 const readAhead = async (
   tx: Sql,
   desk: Desk,

@@ -48,7 +48,7 @@ export type People = {
 type Options = {
   /** By the identity’s text: those stored. */
   readonly known: ReadonlyMap<string, number>
-  /** Every user of `known`, locked. */
+  /** Every user of `known`; locked at the latest when they are written. */
   readonly users: ReadonlyMap<number, UserState>
   readonly newKey: () => number
   readonly plan: Plan
