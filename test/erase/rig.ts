@@ -117,13 +117,14 @@ export const openErasing = async (
       )
       return rows[0]?.step ?? 'none'
     },
+    /** And goes by its suppressions here, as in every process that has told so. */
     reaches: (id: number, step: string) =>
       until(`request ${id} is ${step}`, async () => {
-        const { rows } = await pool.query<{ step: string }>(
-          'select step from deletion_request where id = $1',
+        const { rows } = await pool.query<{ step: string; version: bigint | null }>(
+          'select step, suppression_version as version from deletion_request where id = $1',
           [id],
         )
-        return rows[0]?.step === step
+        return rows[0]?.step === step && suppressions.version() >= (rows[0].version ?? 0n)
       }),
     stop: async () => {
       await Promise.allSettled(running.splice(0).map((each) => each.stop()))
