@@ -6,7 +6,7 @@ import type { Order, Spent } from './rebuild-contender.ts'
 
 const budget = 0.4
 /** Calls for each second a run should last. */
-const eventsPerSecond = 4_000
+const eventsPerSecond = 20_000
 const eventsMin = 20_000
 /** A user has so many calls, none before every other has as many. */
 const callsOfUser = 4
