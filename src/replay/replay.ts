@@ -8,8 +8,9 @@ import type { ReplayDeps } from './deps.ts'
 import { isPassing, keepLeading } from './lead.ts'
 import { replayLimits } from './limits.ts'
 import { noteOpen, nothingOpen, openReplayMeter } from './meter.ts'
+import { type Outstanding, openOutstanding } from './outstanding.ts'
 import { planSpans } from './plan.ts'
-import { type Outstanding, runReplay } from './run.ts'
+import { runReplay } from './run.ts'
 import { type Cuts, settle } from './settle.ts'
 import { loadOpen, loadStandings, pauseTroubled, type Replay, savePlan } from './store.ts'
 
@@ -56,7 +57,7 @@ const serve = async (deps: ReplayDeps, bell: Bell, stopping: AbortSignal): Promi
 /** A replay that this process works on. */
 type Task = {
   readonly abort: AbortController
-  readonly outstanding: Outstanding & { see(standing: number): void }
+  readonly outstanding: Outstanding
   readonly ended: Promise<void>
 }
 
@@ -99,6 +100,7 @@ const look = async ({ deps, bell }: Term, tasks: Tasks, cuts: Cuts): Promise<voi
     if (state !== 'running') task?.abort.abort()
     else if (!task) tasks.set(id, begin(deps, replay, { bell, over: () => tasks.delete(id) }))
   }
+  for (const { outstanding } of tasks.values()) outstanding.look()
   let outstanding = 0
   for (const { id, waiting, parked } of await loadStandings(deps.pool)) {
     tasks.get(id)?.outstanding.see(waiting + parked)
@@ -145,21 +147,4 @@ const trouble = async ({ pool, logger }: ReplayDeps, replay: Replay, error: unkn
   await pauseTroubled(pool, replayId, code).catch((failed) =>
     logger.error({ err: failed, replayId }, 'replay.failed'),
   )
-}
-
-/** What was outstanding at the last look, and all that was sent since. */
-const openOutstanding = (most: number): Task['outstanding'] => {
-  // Until the first look nobody knows.
-  let known: number | null = null
-  let since = 0
-  return {
-    room: () => (known === null ? 0 : most - known - since),
-    add: (calls) => {
-      since += calls
-    },
-    see: (standing) => {
-      known = standing
-      since = 0
-    },
-  }
 }

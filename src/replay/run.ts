@@ -13,6 +13,7 @@ import type { At, Entry } from '../log/log.ts'
 import { type Decided, decide, portionOf } from './decide.ts'
 import type { ReplayDeps } from './deps.ts'
 import { openJudges } from './duplicates.ts'
+import type { Outstanding } from './outstanding.ts'
 import { openPace, paceOf } from './pace.ts'
 import { oneAhead, readSlices, type Slice } from './read.ts'
 import { cancelReplay, type Replay, saveProgress, type Tally, tallies } from './store.ts'
@@ -23,11 +24,6 @@ export type Run = {
   readonly signal: AbortSignal
   /** Calls that may be outstanding beside those that are. */
   readonly outstanding: Outstanding
-}
-
-export type Outstanding = {
-  room(): number
-  add(calls: number): void
 }
 
 type State = {
@@ -154,7 +150,9 @@ const saveNext = async (
   count(work.state.tally, portion)
   work.run.deps.meter.sent += entries.length
   work.state.tally.expired += expired
-  return (await save(work, { read, verdict })) && goesOn
+  const isRunning = await save(work, { read, verdict })
+  work.run.outstanding.save(entries.length)
+  return isRunning && goesOn
 }
 
 /** At least one; `null`: it is to stop. */
