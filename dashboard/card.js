@@ -1,8 +1,8 @@
 // One job on the page: made once, told again at every look, so that a button keeps its focus.
-import { durationOf } from './jobs.js'
+import { durationOf } from './job.js'
 
-/** @typedef {import('./jobs.js').Job} Job */
-/** @typedef {import('./jobs.js').Step} Step */
+/** @typedef {import('./job.js').Job} Job */
+/** @typedef {import('./job.js').Step} Step */
 
 /**
  * @param {string} tag

@@ -1,10 +1,11 @@
 // The page: signs in, looks again and again while it is seen, shows each kind of long work, and steers it.
 import { ask, Refused, token } from './api.js'
 import { element, openCard } from './card.js'
-import { isOpen, kinds } from './jobs.js'
+import { isOpen } from './job.js'
+import { kinds } from './jobs.js'
 
-/** @typedef {import('./jobs.js').Job} Job */
-/** @typedef {import('./jobs.js').Step} Step */
+/** @typedef {import('./job.js').Job} Job */
+/** @typedef {import('./job.js').Step} Step */
 /** @typedef {import('./jobs.js').Names} Names */
 
 const busyMs = 1_000

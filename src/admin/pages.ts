@@ -14,7 +14,7 @@ const types = {
 /** By the path each is asked for at. */
 const files: readonly (readonly [string, `${string}.${keyof typeof types}`])[] = [
   ['/', 'index.html'],
-  ...(['main.js', 'api.js', 'card.js', 'jobs.js', 'style.css', 'icon.svg'] as const).map(
+  ...(['main.js', 'api.js', 'card.js', 'job.js', 'jobs.js', 'style.css', 'icon.svg'] as const).map(
     (name) => [`/dashboard/${name}`, name] as const,
   ),
 ]

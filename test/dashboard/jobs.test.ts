@@ -1,6 +1,7 @@
 // What a card says of the admin API's views; the page itself is tried in Chromium by the suite of clients.
 import { describe, expect, test } from 'vitest'
-import { durationOf, isOpen, kinds } from '../../dashboard/jobs.js'
+import { durationOf, isOpen } from '../../dashboard/job.js'
+import { kinds } from '../../dashboard/jobs.js'
 import { startTestAdmin } from '../admin/start.ts'
 
 const names = { sources: new Map([[1, 'web']]), destinations: new Map([[2, 'Webhooks']]) }
