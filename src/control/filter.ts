@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { parsePropertyFilter } from '../domain/condition/parse.ts'
 import { type Filter, filterKinds, filterSections, type Matching } from '../domain/filter.ts'
-import { callTypes, type JsonObject } from '../domain/message.ts'
+import { type JsonObject, sentTypes } from '../domain/message.ts'
 import { at, type Problem, pointerOf } from './problem.ts'
 import { AnyObject, closed, oneOf } from './schema.ts'
 
@@ -14,8 +14,6 @@ export const filterLimits = {
   pathCharactersMax: 500,
   eventsMax: 1_000,
 }
-
-const sentTypes = callTypes.filter((type) => type !== 'delete')
 
 const MatchingInput = closed(
   {

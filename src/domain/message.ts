@@ -13,6 +13,9 @@ export const callTypes = [
 
 export type CallType = (typeof callTypes)[number]
 
+/** Those that a write key may send and a destination takes as calls: a delete asks for more, and comes as a notice. */
+export const sentTypes = callTypes.filter((type) => type !== 'delete')
+
 /** One record of the topics `calls` and `calls.import` (schemas/call.avsc). Times in epoch ms. */
 export type Message = {
   readonly messageId: string

@@ -1,7 +1,7 @@
 // Normalises a raw call from its text: the message that normalise.ts comes to by parsing, at a fraction of the cost,
 // for calls that are written and filled in as nearly all are. It judges nothing: any other call is left to that.
 import { backslash, type Line, lookFor, openBrace, quote, readFixed } from './fixed-text.ts'
-import { type CallType, callTypes, digestOf, type Message } from './message.ts'
+import { type CallType, digestOf, type Message, sentTypes } from './message.ts'
 import { propertyBytesMin } from './narrow.ts'
 import type { Receipt } from './normalise.ts'
 import { futureMaxMs, isoLength, isoOf, readInstant } from './timestamp.ts'
@@ -106,9 +106,7 @@ const textOf = ({ bytes }: Line, name: Name): string | null => {
   return bytes.toString(isAscii ? 'latin1' : 'utf8', start, end)
 }
 
-const collected: ReadonlyMap<string, CallType> = new Map(
-  callTypes.filter((type) => type !== 'delete').map((type) => [type, type]),
-)
+const collected: ReadonlyMap<string, CallType> = new Map(sentTypes.map((type) => [type, type]))
 
 const typeOf = (line: Line): CallType | null => collected.get(textOf(line, 'type') ?? '') ?? null
 

@@ -4,12 +4,12 @@ import { contextOf } from './context.ts'
 import { clean } from './json.ts'
 import {
   type CallType,
-  callTypes,
   digestOf,
   isObject,
   type Json,
   type JsonObject,
   type Message,
+  sentTypes,
 } from './message.ts'
 import { narrow, propertyBytesMin } from './narrow.ts'
 import type { Flag, Rejection, RejectionCode } from './rejection.ts'
@@ -137,7 +137,7 @@ const isAbsent = (value: Json | undefined): value is null | undefined | '' =>
 /** What PHP makes of an empty map. */
 const isEmptyArray = (value: Json | undefined) => Array.isArray(value) && value.length === 0
 
-const collected: ReadonlySet<unknown> = new Set(callTypes.filter((type) => type !== 'delete'))
+const collected: ReadonlySet<unknown> = new Set(sentTypes)
 
 const isCollected = (type: unknown): type is CallType => collected.has(type)
 

@@ -1,5 +1,5 @@
 // What a mapping says: which column of a table becomes what of a call. Checked whole before a line is read.
-import { callTypes, isObject, type Json, type JsonObject } from '../domain/message.ts'
+import { isObject, type Json, type JsonObject, sentTypes } from '../domain/message.ts'
 import { type Converter, convertersOf, type ValueType, valueTypes } from './value.ts'
 
 export type Path = readonly string[]
@@ -20,7 +20,7 @@ export type MappingProblem = {
 type Compiled = Mapping | { readonly problems: readonly MappingProblem[] }
 
 const fields = ['columns', 'constants', 'delimiter', 'type'] as const
-const collected: readonly string[] = callTypes.filter((type) => type !== 'delete')
+const collected: readonly string[] = sentTypes
 
 /** Whole values of a call, and maps that hold more under dots. */
 const plain = [
