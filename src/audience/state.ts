@@ -89,8 +89,7 @@ export const newUser = (key: number, workspaceId: number): UserState => ({
 
 /** For one look at a user as they are: a summary that several conditions ask for is read once. */
 export const factsOf = (user: UserState): Facts => {
-  const ids: number[] = []
-  const read: (Summary | undefined)[] = []
+  const read = new Map<number, Summary>()
   return {
     traits: () => {
       user.values ??= traitValues(traitsOf(user))
@@ -98,11 +97,10 @@ export const factsOf = (user: UserState): Facts => {
     },
     identified: user.userId !== null,
     summary: (leaf) => {
-      const at = ids.indexOf(leaf.id)
-      if (at >= 0) return read[at]
+      const held = read.get(leaf.id)
+      if (held !== undefined) return held
       const summary = summaryOf(user, leaf)
-      ids.push(leaf.id)
-      read.push(summary)
+      if (summary !== undefined) read.set(leaf.id, summary)
       return summary
     },
   }
