@@ -1,11 +1,13 @@
 // Batches fold into users as they are remembered: what somebody else wrote of them meanwhile must win.
+import pino from 'pino'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { loadPlan } from '../../src/audience/plan.ts'
 import { newUser } from '../../src/audience/state.ts'
 import { prepareSession, replaceUsers } from '../../src/audience/store.ts'
+import { logKey } from '../../src/domain/message.ts'
 import type { Running } from '../../src/running.ts'
 import { cloneDatabase } from '../support/database.ts'
-import { aRig, audience } from './rig.ts'
+import { aMessage, aRig, audience, codec } from './rig.ts'
 
 const { pool } = await cloneDatabase()
 const running: Running[] = []
@@ -33,16 +35,21 @@ const twice = {
   count: { op: 'eq', value: 2 },
 }
 
+/** One, so that what is appended at once is read as one batch. */
+const partitions = { calls: 1, 'calls.import': 1, outbound: 1, 'outbound.replay': 1 }
+
 const scenes = [
-  { name: 'written by the batch itself', beside: [] },
+  { name: 'written by the batch itself', beside: [], users: 2 },
   // Nothing comes of it, so nothing of that user is written: all are locked to be looked at.
-  { name: 'locked by a batch that leaves others as they are', beside: ['Seen'] },
+  { name: 'locked by a batch that leaves others as they are', beside: ['Seen'], users: 3 },
 ] as const
 
-for (const { name, beside } of scenes)
+for (const { name, beside, users } of scenes)
   test(`a user whom somebody else wrote is folded again into what is stored, ${name}`, async () => {
-    const rig = await aRig(pool, [audience(1, twice)])
-    running.push(rig.start())
+    const rig = await aRig(pool, [audience(1, twice)], partitions)
+    const lines: string[] = []
+    const logger = pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) })
+    running.push(rig.start({ logger }))
     await rig.built()
     const order = (userId: string) => ({ userId, event: 'Order Completed' })
     await rig.send(order('u1'), order('u2'), order('u3'))
@@ -57,8 +64,21 @@ for (const { name, beside } of scenes)
       once.st,
     ])
     const { ver } = await stored('u1')
-    await rig.send(order('u1'), order('u2'), ...beside.map((event) => ({ userId: 'u3', event })))
+    const calls = [
+      order('u1'),
+      order('u2'),
+      ...beside.map((event) => ({ userId: 'u3', event })),
+    ].map((sent) => aMessage(sent, rig.now()))
+    lines.splice(0)
+    await rig.log.appender().append(
+      'calls',
+      calls.map((message) => ({ key: logKey(message), value: codec.encode(message) })),
+    )
     await rig.caughtUp()
+    const told = lines.map((line) => JSON.parse(line))
+    expect(told.filter(({ msg }) => msg === 'batch.replayed')).toHaveLength(1)
+    const batches = told.filter(({ msg }) => msg === 'batch.projected')
+    expect(batches.at(-1)).toMatchObject({ users, written: 2 })
     expect((await stored('u1')).ver).toBe(ver + 1)
     // Remembered of u1 would have been three.
     await rig.send(order('u3'))
