@@ -21,6 +21,17 @@ const startBehind = async () => {
   return { ...(await startCollecting({ live, refresh })), looks: () => looks }
 }
 
+/** One that ends when it is told to. */
+const aHeldLook = () => {
+  let looks = 0
+  const { promise: held, resolve: release } = Promise.withResolvers<void>()
+  const refresh = () => {
+    looks += 1
+    return held
+  }
+  return { refresh, release, looks: () => looks }
+}
+
 test.each([
   ['in the header', batch, { authorization: basic('wk_new') }],
   ['in the body', { ...batch, writeKey: 'wk_new' }, {}],
@@ -43,33 +54,23 @@ test('keys that are known, and requests without one, cost no look', async () => 
 })
 
 test('a key that nobody made is refused after a look', async () => {
-  let looks = 0
-  const { promise: held, resolve: release } = Promise.withResolvers<void>()
-  const refresh = () => {
-    looks += 1
-    return held
-  }
+  const { refresh, release, looks } = aHeldLook()
   const { post } = await startCollecting({ refresh })
   const asked = Array.from({ length: 20 }, (_, at) =>
     post('/v1/batch', batch, { authorization: basic(`wk_made_up_${at}`) }),
   )
-  await until(() => looks > 0)
+  await until(() => looks() > 0)
   release()
   expect(new Set((await Promise.all(asked)).map(({ status }) => status))).toEqual(new Set([401]))
 })
 
 test('who asks while a look is under way shares it', async () => {
-  let looks = 0
-  const { promise: held, resolve: release } = Promise.withResolvers<void>()
-  const refresh = () => {
-    looks += 1
-    return held
-  }
+  const { refresh, release, looks } = aHeldLook()
   const lookAgain = openLookAgain(refresh, () => 0)
   const all = Array.from({ length: 20 }, () => lookAgain())
   release()
   await Promise.all(all)
-  expect(looks).toBe(1)
+  expect(looks()).toBe(1)
 })
 
 test('however many keys are made up, one look a second is made for them', async () => {

@@ -8,6 +8,7 @@ import { type MillraceProcess, removeDataDir, startProcess } from '../support/pr
 import { seed } from '../support/seed.ts'
 import { seeded } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
+import { fileAudiences } from './scene.ts'
 
 const dataDir = await mkdtemp(join(tmpdir(), 'millrace-rebuild-'))
 const processes: MillraceProcess[] = []
@@ -23,11 +24,6 @@ const start = async (): Promise<MillraceProcess> => {
   return millrace
 }
 
-const ordered = (op: string, value: number) => ({
-  event: { name: 'Ordered' },
-  count: { op, value },
-})
-
 const file = {
   workspaces: [
     {
@@ -36,10 +32,7 @@ const file = {
         { name: 'web', class: 'server', writeKey: 'wk_rebuild_web' },
         { name: 'app', class: 'server', writeKey: 'wk_rebuild_app' },
       ],
-      audiences: [
-        { name: 'Twice', where: ordered('gte', 2), destinations: [] },
-        { name: 'Never', where: ordered('eq', 0), destinations: [] },
-      ],
+      audiences: fileAudiences,
     },
   ],
 }

@@ -11,25 +11,18 @@ import { type MillraceProcess, startProcess } from '../support/process.ts'
 import { seed } from '../support/seed.ts'
 import { seeded } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
+import { fileAudiences } from './scene.ts'
 
 const brokers = inject('kafkaBrokers')?.split(',') ?? []
 const writeKey = 'wk_rebuild_kafka'
 const longMs = 120_000
-
-const ordered = (op: string, value: number) => ({
-  event: { name: 'Ordered' },
-  count: { op, value },
-})
 
 const file = {
   workspaces: [
     {
       name: 'shop',
       sources: [{ name: 'web', class: 'server', writeKey }],
-      audiences: [
-        { name: 'Twice', where: ordered('gte', 2), destinations: [] },
-        { name: 'Never', where: ordered('eq', 0), destinations: [] },
-      ],
+      audiences: fileAudiences,
     },
   ],
 }

@@ -21,6 +21,12 @@ export const audiences = [
   audience(7, { users: { quantifier: 'any', where: performed('gte', 2) } }),
 ]
 
+/** As a configuration file says them: who is in follows every call. */
+export const fileAudiences = [
+  { name: 'Twice', where: performed('gte', 2), destinations: [] },
+  { name: 'Never', where: performed('eq', 0), destinations: [] },
+]
+
 /** Whose members are taken for one another again and again. */
 const families = 24
 
