@@ -5,7 +5,7 @@ import type { Connection } from '../postgres/sql.ts'
 import type { Desk, Prepared } from './batch.ts'
 import type { Folded } from './fold.ts'
 
-type Held = {
+export type Held = {
   readonly users: ReadonlyMap<number, UserState>
   readonly locked: boolean
 }

@@ -1,6 +1,6 @@
 // Who is who while a batch is folded: resolves identities to users, and makes, links and merges users.
 import { type Flip, leftBy } from '../audience/assess.ts'
-import { accountIdsOf, type Plan } from '../audience/plan.ts'
+import { accountIdsOf, type Plan, type PlannedAudience } from '../audience/plan.ts'
 import { absorb, newUser, type UserState } from '../audience/state.ts'
 import { type Marked, marksOf } from '../audience/ties.ts'
 import { type Identity, type IdentityKind, identityLimits, type Who } from '../domain/identity.ts'
@@ -13,6 +13,8 @@ export type Touched = {
   whole: boolean
   /** The user id became known, so that memberships must show it. */
   named: boolean
+  /** Lists of audiences that something changed for; an audience may be in several. */
+  readonly looks: (readonly PlannedAudience[])[]
 }
 
 /** What the previous id of an alias is taken for; `null` for other calls. */
@@ -71,7 +73,7 @@ export const openPeople = ({ known, users, newKey, plan }: Options): People => {
   const touch = (user: UserState): Touched => {
     const held = touched.get(user.key)
     if (held !== undefined) return held
-    const first = { user, changed: user.ver === 0, whole: user.ver === 0, named: false }
+    const first = touchedFirst(user)
     touched.set(user.key, first)
     return first
   }
@@ -125,6 +127,11 @@ export const openPeople = ({ known, users, newKey, plan }: Options): People => {
     added: () =>
       [...fresh].map(([text, { identity, key }]) => ({ text, identity, key: survivor(key) })),
   }
+}
+
+const touchedFirst = (user: UserState): Touched => {
+  const isNew = user.ver === 0
+  return { user, changed: isNew, whole: isNew, named: false, looks: [] }
 }
 
 type Steps = {
