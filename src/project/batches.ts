@@ -4,16 +4,8 @@ import type { Logger } from 'pino'
 import type { Debugger } from '../debugger/debugger.ts'
 import type { Lease } from '../log/log.ts'
 import { isReplayable } from '../postgres/sql.ts'
-import {
-  type Desk,
-  movesOf,
-  nobodyInHand,
-  type Prepared,
-  prepareBatch,
-  unwoundBy,
-  type Written,
-  writeBatch,
-} from './batch.ts'
+import { movesOf, unwoundBy, type Written, writeBatch } from './batch.ts'
+import { type Desk, nobodyInHand } from './desk.ts'
 import { tellDuplicates } from './duplicate-calls.ts'
 import { lockFirstBatches } from './held.ts'
 import { judge, type Verdicts } from './judge.ts'
@@ -21,6 +13,7 @@ import type { Lane, LaneQueue, Piece } from './lanes.ts'
 import type { ProjectLimits } from './limits.ts'
 import { rememberSightings } from './meter.ts'
 import { isOutage } from './outage.ts'
+import { type Prepared, prepareBatch } from './prepare.ts'
 import { remember } from './remember.ts'
 import type { Turns } from './turns.ts'
 
@@ -97,7 +90,7 @@ const settle = async (deps: BatchDeps, { all, first, decided }: Settling): Promi
       if (written !== null) logBatch(deps, { pieces, verdicts, written, began, tries })
       return
     } catch (error) {
-      desk.inHand = nobodyInHand
+      Object.assign(desk, nobodyInHand)
       const outageMs = performance.now() - began
       const reason = await recover(deps, error, { tries, outageMs })
       logger.warn({ reason, tries, calls: callsIn(pieces) }, 'batch.replayed')

@@ -67,6 +67,8 @@ export type Folding = {
   add(calls: readonly Placed[]): Promise<void>
   /** How many users it holds. */
   users(): number
+  /** Whether an identity, by its text, is one that the calls so far make. */
+  makes(text: string): boolean
   /** `at`: the instant to evaluate at, the highest receivedAt folded so far. Nothing is added after it. */
   finish(at: number): Promise<Folded>
 }
@@ -97,6 +99,7 @@ export const openFolding = ({ plan, known, users, newKey, yieldMs }: Input): Fol
       }
     },
     users: () => people.touched.size,
+    makes: people.makes,
     finish: async (at) => {
       const flips: Flip[] = [...people.flips]
       for (const touched of people.touched.values()) {

@@ -43,6 +43,8 @@ export type People = {
   readonly flips: readonly Flip[]
   /** Whom a user has become. */
   survivor(key: number): number
+  /** Whether an identity, by its text, is made in this batch. */
+  makes(text: string): boolean
   /** Made in this batch, with the user that has them at its end. */
   added(): readonly AddedIdentity[]
 }
@@ -107,11 +109,8 @@ export const openPeople = ({ known, users, newKey, plan }: Options): People => {
     into.whole = true
     mergedInto.set(from.user.key, into.user.key)
     touched.delete(from.user.key)
-    if (from.user.ver > 0) {
-      vanished.push(from.user)
-      const stored = from.named ? { ...from.user, userId: null } : from.user
-      lostMarks.push(...marksOf(stored, accountIds))
-    }
+    if (from.user.ver > 0) vanished.push(from.user)
+    lostMarks.push(...storedMarks(from, accountIds))
     const { workspaceId } = into.user
     merges.push({ from: from.user.key, into: into.user.key, workspaceId })
   }
@@ -124,10 +123,15 @@ export const openPeople = ({ known, users, newKey, plan }: Options): People => {
     lostMarks,
     flips,
     survivor,
+    makes: (text) => fresh.has(text),
     added: () =>
       [...fresh].map(([text, { identity, key }]) => ({ text, identity, key: survivor(key) })),
   }
 }
+
+/** What they counted for before the batch; who is new for nothing. */
+const storedMarks = ({ user, named }: Touched, accountIds: ReadonlySet<number>) =>
+  user.ver > 0 ? marksOf(named ? { ...user, userId: null } : user, accountIds) : []
 
 const touchedFirst = (user: UserState): Touched => {
   const isNew = user.ver === 0

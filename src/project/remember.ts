@@ -1,6 +1,7 @@
 // What the desk keeps of a batch after its commit.
 import type { UserState } from '../audience/state.ts'
-import { type Desk, type Moves, nobodyInHand } from './batch.ts'
+import type { Moves } from './batch.ts'
+import { type Desk, nobodyInHand } from './desk.ts'
 import type { Folded } from './fold.ts'
 import type { Verdicts } from './judge.ts'
 
@@ -25,7 +26,7 @@ export const remember = (desk: Desk, { moves, verdicts, written }: Settled): voi
     lane.commit()
   }
   for (const verdict of verdicts.values()) verdict.accept()
-  desk.inHand = nobodyInHand
+  Object.assign(desk, nobodyInHand)
   if (written === null) return
   desk.lockFirst = Math.max(0, desk.lockFirst - 1)
   const gone = new Set(written.vanished.map(({ user }) => user.key))

@@ -3,22 +3,15 @@
 import type { UserState } from '../audience/state.ts'
 import { readUsers } from '../audience/store.ts'
 import { saveVerdicts } from '../duplicate/duplicates.ts'
-import {
-  type Desk,
-  highestOf,
-  lockDecided,
-  movesOf,
-  openWriting,
-  type Prepared,
-  saveFolded,
-  unwind,
-} from './batch.ts'
+import { highestOf, lockDecided, movesOf, openWriting, saveFolded, unwind } from './batch.ts'
+import type { Desk } from './desk.ts'
 import { eraseUsers, ordersIn, type PlacedOrder } from './erase.ts'
 import { openFolding } from './fold.ts'
 import { knownNow } from './held.ts'
 import { judge } from './judge.ts'
 import type { Lane } from './lanes.ts'
 import { placed } from './placed.ts'
+import { findMissing, type Prepared } from './prepare.ts'
 import { remember } from './remember.ts'
 
 export type Window = {
@@ -42,11 +35,23 @@ export const openWindow = (desk: Desk): Window => {
   const folding = openFolding({ plan, known, users, newKey: desk.keys.next, yieldMs })
   let bytes = 0
   desk.inHand = users
+  desk.isMaking = folding.makes
 
+  /** What was being made when the batch was prepared is made by now, and remembered but for what was forgotten since. */
+  const knownAll = async (prepared: Prepared): Promise<ReadonlyMap<string, number>> => {
+    const now = knownNow(desk, prepared)
+    const forgotten = [...prepared.unasked].filter(
+      ([text]) => !now.has(text) && !folding.makes(text),
+    )
+    if (forgotten.length === 0) return now
+    const found = new Map<string, number>()
+    await findMissing(pool, desk, { known: found, missing: forgotten })
+    return new Map([...now, ...found])
+  }
   /** From the cache; who was forgotten there meanwhile is read again. */
   const hold = async (prepared: Prepared): Promise<void> => {
     const missing = new Set<number>()
-    for (const [text, key] of knownNow(desk, prepared)) {
+    for (const [text, key] of await knownAll(prepared)) {
       known.set(text, key)
       if (users.has(key)) continue
       const cached = desk.users.take(key)
