@@ -67,7 +67,6 @@ export const readPlaces = async (
 export type ChangedRow = {
   readonly shard: number
   readonly audienceId: number
-  readonly userKey: number
   readonly userId: string
   readonly member: boolean
   /** Of a computed trait, as JSON. */
@@ -80,21 +79,32 @@ type Wanted = {
   readonly limit: number
 }
 
-/** Shard by shard through the partial index of unsynced rows: its cost follows the changes. */
-export const readChanged = async (tx: Sql, wanted: Wanted): Promise<readonly ChangedRow[]> => {
+/**
+ * Shard by shard through the partial index of unsynced rows: its cost follows the changes. What is read is
+ * synced from here on, and reached by its place: by key, each row would be looked up a second time.
+ */
+export const claimChanged = async (tx: Sql, wanted: Wanted): Promise<readonly ChangedRow[]> => {
   const { rows } = await tx.query<ChangedRow>(
-    `select s.shard, m.*
-       from unnest($1::smallint[]) with ordinality as s(shard, at) cross join lateral (
-         select audience_id as "audienceId", user_key::float8 as "userKey", user_id as "userId",
-                cur as member, value
-           from membership
-          where membership.shard = s.shard and audience_id = any($2)
-            and (cur is distinct from synced or value is distinct from synced_value)
-            and user_id is not null
-          order by audience_id, user_key
-          limit $3) m
-      order by s.at
-      limit $3`,
+    `with wanted as materialized (
+       select s.at, m.*
+         from unnest($1::smallint[]) with ordinality as s(shard, at) cross join lateral (
+           select ctid as place, shard, audience_id, user_key, user_id, cur, value
+             from membership
+            where membership.shard = s.shard and audience_id = any($2)
+              and (cur is distinct from synced or value is distinct from synced_value)
+              and user_id is not null
+            order by audience_id, user_key
+            limit $3) m
+        order by s.at
+        limit $3
+     ), entered as (
+       update membership m set synced = true, synced_value = m.value from wanted w
+        where m.ctid = w.place and w.cur
+     ), gone as (
+       delete from membership m using wanted w where m.ctid = w.place and not w.cur
+     )
+     select shard, audience_id as "audienceId", user_id as "userId", cur as member, value
+       from wanted order by at, audience_id, user_key`,
     [wanted.shards, wanted.audienceIds, wanted.limit],
   )
   return rows
@@ -109,31 +119,11 @@ export type Chunk = {
 
 type Chunks = { readonly runId: number; readonly at: Date; readonly chunks: readonly Chunk[] }
 
-/** Outbox rows and `synced` move together, or not at all. */
+/** In the transaction that claimed the changes: outbox rows and `synced` move together, or not at all. */
 export const saveChunks = async (tx: Sql, { runId, at, chunks }: Chunks): Promise<void> => {
   await recordChunks(tx, { runId, at, chunks })
-  const changed = chunks.flatMap((chunk) => chunk.changed)
-  if (changed.length === 0) return
   const messages = chunks.flatMap((chunk) => chunk.messages)
-  await saveMessages(tx, { runId, at, messages })
-  // Found by key, then reached by place: asked for those that are no members, the planner has believed
-  // there were next to none and compared each of them with all of the chunk.
-  await tx.query(
-    `with wanted as materialized (
-       select m.place, m.cur
-         from unnest($1::int[], $2::bigint[]) as w(audience_id, user_key) cross join lateral (
-           select ctid as place, cur from membership
-            where (audience_id, user_key) = (w.audience_id, w.user_key) offset 0) m
-     ), entered as (
-       update membership m set synced = true, synced_value = value from wanted w
-        where m.ctid = w.place and w.cur
-     )
-     delete from membership m using wanted w where m.ctid = w.place and not w.cur`,
-    [
-      numberList(changed.map(({ audienceId }) => audienceId)),
-      numberList(changed.map(({ userKey }) => userKey)),
-    ],
-  )
+  if (messages.length > 0) await saveMessages(tx, { runId, at, messages })
 }
 
 type Messages = {
