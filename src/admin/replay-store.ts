@@ -1,6 +1,7 @@
 // Replays as the admin API makes, shows and steers them; the replay stage works them.
 import type { CallType } from '../domain/message.ts'
 import { type Sql, sqlState } from '../postgres/sql.ts'
+import { findJob, loadJobs, type Page, type Steering } from './job-store.ts'
 
 export const replayStates = ['running', 'paused', 'draining', 'finished', 'cancelled'] as const
 export type ReplayState = (typeof replayStates)[number]
@@ -135,37 +136,14 @@ const select = `select r.id, r.workspace_id as "workspaceId", r.destination_id a
   cross join lateral (
     select e.*, greatest(0, least(coalesce(s.waiting, 0), r.sent - e.parked - e.given_up))::float8 as waiting) w`
 
-export const findReplay = async (sql: Sql, id: number): Promise<Replay | null> => {
-  const { rows } = await sql.query<Replay>(`${select} where r.id = $1`, [id])
-  return rows[0] ?? null
-}
+export const findReplay = (sql: Sql, id: number): Promise<Replay | null> =>
+  findJob<Replay>(sql, select, id)
 
-type Page = {
-  /** `null`: of all. */
-  readonly destinationId: number | null
-  readonly before: number | null
-  readonly limit: number
-}
-
-/** Newest first. */
-export const loadReplays = async (sql: Sql, page: Page): Promise<readonly Replay[]> => {
-  const { rows } = await sql.query<Replay>(
-    `${select} where ($1::int is null or r.destination_id = $1) and ($2::int is null or r.id < $2)
-      order by r.id desc limit $3`,
-    [page.destinationId, page.before, page.limit],
-  )
-  return rows
-}
-
-type Steering = {
-  readonly id: number
-  readonly from: readonly ReplayState[]
-  readonly to: 'running' | 'paused' | 'cancelled'
-  readonly at: Date
-}
+export const loadReplays = (sql: Sql, page: Page): Promise<readonly Replay[]> =>
+  loadJobs<Replay>(sql, select, page)
 
 /** `false`: it was in none of the states it may be steered from. */
-export const steerReplay = async (sql: Sql, steering: Steering): Promise<boolean> => {
+export const steerReplay = async (sql: Sql, steering: Steering<ReplayState>): Promise<boolean> => {
   const { rows } = await sql.query(
     `with steered as (
        update replay set state = $3, trouble = null,

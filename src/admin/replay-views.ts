@@ -3,10 +3,10 @@ import Type from 'typebox'
 import type { Problem } from '../control/problem.ts'
 import { callTypes } from '../domain/message.ts'
 import { lengthOf, type Span } from '../domain/replay-span.ts'
+import { ratePerSecond, rowId } from './job.ts'
 import { replayStates } from './replay-store.ts'
 import { dateTime, id, named, nullable } from './views.ts'
 
-export const rowId = Type.Integer({ minimum: 1, maximum: 2_147_483_647 })
 const text = Type.String({ minLength: 1, maxLength: 1_000 })
 const some = <T extends Type.TSchema>(items: T) =>
   Type.Array(items, { minItems: 1, maxItems: 1_000 })
@@ -29,9 +29,7 @@ export const ReplayInput = Type.Object(
     events: Type.Optional({ ...some(text), description: 'Names of track calls.' }),
     userIds: Type.Optional(some(text)),
     anonymousIds: Type.Optional(some(text)),
-    ratePerSecond: Type.Optional(
-      Type.Number({ minimum: 0.01, maximum: 100_000, description: `${rateDefault} when absent.` }),
-    ),
+    ratePerSecond: ratePerSecond(rateDefault),
     dryRun: Type.Optional(Type.Boolean({ description: 'Only count what would be sent.' })),
     cursor: Type.Optional(
       Type.String({ maxLength: 65_536, description: 'Of a dry run that is to go on counting.' }),
