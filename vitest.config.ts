@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config'
 
 /** What every project has: one seed for all random data of the run, which every failure says. */
 const seeded = {
-  setupFiles: ['test/support/seed-setup.ts'],
+  setupFiles: ['test/support/seed-setup.ts', 'test/support/folder-setup.ts'],
   env: { SEED: process.env['SEED'] ?? String(Date.now() % 1_000_000) },
 }
 
@@ -32,6 +32,8 @@ const packages = '**/node_modules/**'
 export default defineConfig({
   test: {
     maxWorkers: 2,
+    // Servers that a set-up started are stopped, and their folders removed, on a busy machine too.
+    teardownTimeout: 120_000,
     projects: [
       // What runs anywhere: `npm test`.
       {
@@ -48,7 +50,13 @@ export default defineConfig({
       },
       // What needs a real broker and schema registry: `npm run test:kafka`.
       {
-        test: { ...shared, name: 'kafka', include: [kafka], exclude: [acceptance, packages] },
+        test: {
+          ...shared,
+          name: 'kafka',
+          include: [kafka],
+          exclude: [acceptance, packages],
+          globalSetup: ['test/support/kafka-setup.ts'],
+        },
       },
       // Minutes of real input and kills: `npm run test:acceptance`.
       {
@@ -57,7 +65,7 @@ export default defineConfig({
           name: 'acceptance',
           include: [acceptance],
           exclude: [packages],
-          globalSetup: ['test/support/without-kafka.ts'],
+          globalSetup: shared.globalSetup,
           testTimeout: 1_800_000,
         },
       },
@@ -78,7 +86,6 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'chaos',
-          globalSetup: ['test/support/without-kafka.ts'],
           include: [chaos],
           exclude: [packages],
           fileParallelism: false,
@@ -120,7 +127,6 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'snippets',
-          globalSetup: ['test/support/without-kafka.ts'],
           include: [snippets],
           exclude: [packages],
           testTimeout: 300_000,
