@@ -1,7 +1,7 @@
 // Usage of a whole Millrace that is killed with -9 under load, over the end of a month.
 import { afterAll, expect, test } from 'vitest'
-import { trackedOf } from '../oracle/usage.ts'
 import { ownFolder } from '../support/folder.ts'
+import { trackedOf } from '../support/naive-usage.ts'
 import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
 import { seeded } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
