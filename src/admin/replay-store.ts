@@ -18,6 +18,8 @@ type Filter = {
   readonly events: readonly string[] | null
   readonly userIds: readonly string[] | null
   readonly anonymousIds: readonly string[] | null
+  /** Why they are dead at the destination; `null`: whether they are or not. */
+  readonly reasons: readonly string[] | null
 }
 
 export type Wish = Filter & {
@@ -41,9 +43,9 @@ export const insertReplay = async (
       const { rows } = await sql.query<{ id: number }>(
         `with made as (
            insert into replay (workspace_id, destination_id, actor, state, by, since, until, source_ids,
-             types, events, user_ids, anonymous_ids, rate_per_second, created_at, slot)
-           select $1, $2, $3, 'running', $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, s.slot
-             from (select min(slot) as slot from generate_series(0, $14 - 1) as slot
+             types, events, user_ids, anonymous_ids, rate_per_second, created_at, reasons, slot)
+           select $1, $2, $3, 'running', $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, s.slot
+             from (select min(slot) as slot from generate_series(0, $15 - 1) as slot
                     where slot not in (select slot from replay where not settled)) s
             where s.slot is not null returning id
          )
@@ -62,6 +64,7 @@ export const insertReplay = async (
           wish.anonymousIds,
           wish.ratePerSecond,
           wish.at,
+          wish.reasons,
           slots,
         ],
       )
@@ -120,7 +123,7 @@ const counts = [
 /** The view has those that are open; of the others is known what became of them. */
 const select = `select r.id, r.workspace_id as "workspaceId", r.destination_id as "destinationId", r.actor,
     r.state, r.settled as "isSettled", r.trouble, r.by, r.since, r.until, r.source_ids as "sourceIds",
-    r.types, r.events, r.user_ids as "userIds", r.anonymous_ids as "anonymousIds",
+    r.types, r.events, r.user_ids as "userIds", r.anonymous_ids as "anonymousIds", r.reasons,
     r.rate_per_second as "ratePerSecond", (r.seq_until - r.seq_from)::float8 as total,
     ${counts.map((name) => `r.${name}::float8 as ${name}`).join(', ')},
     w.waiting, w.parked, w.given_up as "givenUp",

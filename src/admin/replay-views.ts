@@ -18,7 +18,9 @@ export const rateDefault = 1_000
 export const ReplayInput = Type.Object(
   {
     destinationId: rowId,
-    since: Type.String(),
+    since: Type.Optional(
+      Type.String({ description: 'Needed but with reasons, with which all of the log is meant.' }),
+    ),
     until: Type.Optional(Type.String({ description: 'Excluded; now when absent.' })),
     by: Type.Optional(by),
     sourceIds: Type.Optional({
@@ -29,6 +31,10 @@ export const ReplayInput = Type.Object(
     events: Type.Optional({ ...some(text), description: 'Names of track calls.' }),
     userIds: Type.Optional(some(text)),
     anonymousIds: Type.Optional(some(text)),
+    reasons: Type.Optional({
+      ...some(text),
+      description: 'Only calls that are dead at the destination for any of these.',
+    }),
     ratePerSecond: ratePerSecond(rateDefault),
     dryRun: Type.Optional(Type.Boolean({ description: 'Only count what would be sent.' })),
     cursor: Type.Optional(
@@ -56,6 +62,7 @@ export const ReplayView = named('Replay', {
   events: nullable(Type.Array(Type.String())),
   userIds: nullable(Type.Array(Type.String())),
   anonymousIds: nullable(Type.Array(Type.String())),
+  reasons: nullable(Type.Array(Type.String())),
   ratePerSecond: Type.Number(),
   total: nullable(amount('Offsets of the log to be read; null until it has started.')),
   read: amount('Of them, those read.'),

@@ -98,7 +98,12 @@ const wishOf = (
     return { problems: [unknown('destination', body.destinationId, '/destinationId')] }
   const span = readSpan(body)
   if ('problems' in span) return span
-  const since = span.since ?? at
+  const { reasons = null } = body
+  if (span.since === null && reasons === null) {
+    const message = 'since is needed, or reasons'
+    return { problems: [{ code: 'field_missing', path: '/since', message }] }
+  }
+  const since = span.since ?? new Date(0)
   const until = span.until ?? at
   if (since >= until) {
     const message = 'until must be after since'
@@ -112,7 +117,7 @@ const wishOf = (
     return { problems: [unknown('source', sourceIds[strange] ?? 0, `/sourceIds/${strange}`)] }
   const { types = null, events = null, userIds = null, anonymousIds = null } = body
   const { by = 'receivedAt', ratePerSecond = rateDefault } = body
-  const filter = { by, since, until, sourceIds, types, events, userIds, anonymousIds }
+  const filter = { by, since, until, sourceIds, types, events, userIds, anonymousIds, reasons }
   const { id: destinationId, workspaceId } = destination
   return { ...filter, workspaceId, destinationId, actor, ratePerSecond, at, destination }
 }
@@ -138,7 +143,7 @@ const count = async (deps: AdminDeps, wish: Asked, cursor?: string): Promise<Ans
   if (before && 'code' in before) return refusal([before])
   const { replayCountMsMax } = { ...adminLimits, ...deps.limits }
   const counted = await countReplay(
-    { history: source, codecs, suppressions },
+    { history: source, codecs, suppressions, pool: deps.pool },
     {
       selection: {
         by: wish.by,
@@ -149,8 +154,10 @@ const count = async (deps: AdminDeps, wish: Asked, cursor?: string): Promise<Ans
         events: wish.events && new Set(wish.events),
         userIds: wish.userIds && new Set(wish.userIds),
         anonymousIds: wish.anonymousIds && new Set(wish.anonymousIds),
+        reasons: wish.reasons && new Set(wish.reasons),
       },
       destination: wish.destination,
+      at: wish.at,
       before,
       msMax: replayCountMsMax,
     },

@@ -18,7 +18,7 @@ export const command: Command = {
   name: 'replay',
   summary: 'send past calls again to one destination',
   usage: [
-    '[start] --destination NAME --from TIME [--until TIME] [--by receivedAt|timestamp] [--source NAME]… [--types T,T] [--event NAME]… [--user ID]… [--anonymous ID]… [--rate 1000] [--dry-run]',
+    '[start] --destination NAME --from TIME|--reason R… [--until TIME] [--by receivedAt|timestamp] [--source NAME]… [--types T,T] [--event NAME]… [--user ID]… [--anonymous ID]… [--rate 1000] [--dry-run]',
     'list [--destination NAME]',
     'show REPLAY',
     'pause REPLAY',
@@ -37,6 +37,7 @@ export const command: Command = {
     event: many,
     user: many,
     anonymous: many,
+    reason: many,
     rate: { type: 'string' },
     'dry-run': { type: 'boolean' },
   },
@@ -92,14 +93,16 @@ const start = async (call: Call, ask: Ask): Promise<number> => {
 
 const bodyOf = async (call: Call, ask: Ask): Promise<object> => {
   const [destination, since] = [text(call, 'destination'), text(call, 'from')]
-  if (destination === null || since === null)
-    throw failing(['name a --destination, and say --from which time on'], 2)
+  const reasons = texts(call, 'reason')
+  if (destination === null || (since === null && reasons.length === 0))
+    throw failing(['name a --destination, and say --from which time on, or a --reason'], 2)
   for (const option of ['from', 'until']) refuseNoTime(option, text(call, option))
   const { id } = theOne(await destinationsOf(call, ask), 'destination', destination)
   const rate = text(call, 'rate')
   const wanted = texts(call, 'source')
   const sources = wanted.length === 0 ? [] : await sourcesOf(call, ask)
   const given = {
+    since,
     until: text(call, 'until'),
     by: text(call, 'by'),
     ratePerSecond: rate === null ? null : numberOf(rate, 'rate'),
@@ -108,9 +111,10 @@ const bodyOf = async (call: Call, ask: Ask): Promise<object> => {
     events: listOf(texts(call, 'event')),
     userIds: listOf(texts(call, 'user')),
     anonymousIds: listOf(texts(call, 'anonymous')),
+    reasons: listOf(reasons),
   }
   const known = Object.entries(given).filter(([, value]) => value !== null)
-  return { destinationId: id, since, ...Object.fromEntries(known) }
+  return { destinationId: id, ...Object.fromEntries(known) }
 }
 
 /** In the words of the command line; the API has others. */
