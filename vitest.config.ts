@@ -22,6 +22,8 @@ const receivers = 'test/**/*.receivers.test.ts'
 const snippets = 'test/**/*.snippets.test.ts'
 const php = 'test/**/*.php.test.ts'
 const chaos = 'test/**/*.chaos.test.ts'
+/** Of chaos, what measures how long healthy receivers wait on a machine that does nothing else. */
+const measured = 'test/chaos/recovery.chaos.test.ts'
 const fuzz = 'test/**/*.fuzz.test.ts'
 const s3 = 'test/**/*.s3.test.ts'
 /** What has a suite of its own. */
@@ -31,7 +33,8 @@ const packages = '**/node_modules/**'
 
 export default defineConfig({
   test: {
-    maxWorkers: 2,
+    // One more than the cores of a small machine: tests wait now and then.
+    maxWorkers: 3,
     // Servers that a set-up started are stopped, and their folders removed, on a busy machine too.
     teardownTimeout: 120_000,
     projects: [
@@ -81,12 +84,23 @@ export default defineConfig({
           hookTimeout: 60_000,
         },
       },
-      // Faults of receivers, kills and restarts, one file at a time: `npm run chaos`.
+      // Faults of receivers, kills and restarts, most of which wait: `npm run chaos`.
       {
         test: {
           ...shared,
           name: 'chaos',
           include: [chaos],
+          exclude: [measured, packages],
+          testTimeout: 1_800_000,
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: 'chaos-alone',
+          include: [measured],
           exclude: [packages],
           fileParallelism: false,
           testTimeout: 1_800_000,
