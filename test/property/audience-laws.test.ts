@@ -1,7 +1,7 @@
 // What holds of any conditions whatever a history was, without asking what they say.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Condition } from '../oracle/language.ts'
+import type { Condition } from '../support/language.ts'
 import { anyCondition, type Definition, eventNames, spans } from './audience-definitions.ts'
 import { advanced } from './audience-history.ts'
 import { asCall, engineOf, type OneScene, oneScene } from './audience-one.ts'

@@ -23,8 +23,8 @@ import {
 import type { Json, JsonObject } from '../../src/domain/message.ts'
 import { type Traits, traitValues, writeTraits } from '../../src/domain/traits.ts'
 import { answers } from '../oracle/oracle.ts'
-import type { Call } from '../oracle/people.ts'
 import { audience } from '../project/rig.ts'
+import type { Call } from '../support/language.ts'
 import { type Definition, someDefinitions } from './audience-definitions.ts'
 import { advanced, type Said, saidByOne, someSteps, starts } from './audience-history.ts'
 
