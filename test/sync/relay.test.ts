@@ -3,8 +3,8 @@ import { beforeEach, expect, test } from 'vitest'
 import type { Outbound } from '../../src/domain/message.ts'
 import { openCodecs } from '../../src/log/avro.ts'
 import type { Sql } from '../../src/postgres/sql.ts'
-import { saveMessages } from '../../src/sync/chunk-store.ts'
 import { type SyncLimits, syncLimits } from '../../src/sync/limits.ts'
+import { copyOutbox, outboxRows } from '../../src/sync/outbox-copy.ts'
 import { openRelay, type Relay, takeOver } from '../../src/sync/relay.ts'
 import type { Term } from '../../src/sync/term.ts'
 import { aLive } from '../support/configuration.ts'
@@ -50,7 +50,8 @@ const rowsOf = (shard: number, first: number, count: number): Outbound[] =>
   }))
 
 const saved = async (rows: Outbound[]): Promise<Outbound[]> => {
-  await saveMessages(pool, { runId: 1, at: world.clock(), messages: rows })
+  const posted = { runId: 1, at: world.clock(), messages: rows }
+  await pool.connect((connection) => connection.copyIn(copyOutbox, outboxRows(posted)))
   return rows
 }
 
