@@ -110,9 +110,7 @@ const evaluateUsers = async (deps: BuildDeps, start: Build): Promise<void> => {
   const chunk = { plans: openPlans(), limit: deps.limits.evaluateUsersMax }
   let build = start
   while (!stopping.aborted) {
-    const evaluated = await turns(() =>
-      pool.transaction((tx) => evaluateChunk(tx, build, chunk)),
-    )
+    const evaluated = await turns(() => pool.transaction((tx) => evaluateChunk(tx, build, chunk)))
     if (evaluated === null) {
       const live = await pool.transaction(async (tx) => {
         await forgetHistory(tx, build)
