@@ -108,7 +108,12 @@ export const asCall = ({ ago, ...said }: Said, receivedAt: number, row: number):
     ...none,
     ...said,
   } as unknown as Call
-  return { ...call, messageId: `m${row}`, timestamp: receivedAt - ago, receivedAt }
+  return {
+    ...call,
+    messageId: call.messageId ?? `m${row}`,
+    timestamp: receivedAt - ago,
+    receivedAt,
+  }
 }
 
 /** Throws at the first instant at which the two differ. */

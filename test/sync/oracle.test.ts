@@ -133,7 +133,7 @@ const openLine = async () => {
   return { rig, audiences, fresh }
 }
 
-test.each([1, 2, 3, 4])('what is sent is what the definition says, seed %i', async (seed) => {
+test.each([1, 2, 3, 4])('P2: what is sent is what the definition says, seed %i', async (seed) => {
   const pick = randomOf(seed * 7_919)
   const { rig, audiences, fresh } = await openLine()
   const log: Call[] = []
