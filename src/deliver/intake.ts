@@ -147,7 +147,9 @@ const judge = async (
 const save = (stage: Stage, partition: Partition, verdict: Verdict): Promise<boolean> =>
   new Promise((resolve) => {
     if (stage.stopping) return resolve(false)
+    partition.saving += 1
     const settled = (kept: boolean) => {
+      partition.saving -= 1
       if (kept) verdict.accept()
       resolve(kept)
     }

@@ -37,6 +37,8 @@ export type ChildStart = {
   /** Its clock began at this real time and runs so much faster. */
   readonly clock: { readonly from: number; readonly speed: number }
   readonly limits: Partial<DeliverLimits>
+  /** Where alerts go; nowhere when absent. */
+  readonly operator?: string
 }
 
 export type News =

@@ -1,10 +1,11 @@
 // A real schema registry for tests: the one given, else Apicurio in a container, else a local one.
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { ownFolder } from './folder.ts'
 import { apicurioFolder, dockerAnswers, findJava, freePort } from './kafka-cache.ts'
 import { own } from './kafka-process.ts'
+import { orStopped } from './stops.ts'
 
 export type Registry = { readonly url: string; stop(): Promise<void> }
 
@@ -24,7 +25,7 @@ const path = '/apis/ccompat/v7'
 
 const startLocal = async (): Promise<Registry> => {
   const [java, apicurio] = await Promise.all([findJava(21), apicurioFolder()])
-  const folder = await mkdtemp(join(tmpdir(), 'millrace-registry-'))
+  const folder = await ownFolder('registry')
   const port = await freePort()
   const settings = [
     '-Dquarkus.http.host=127.0.0.1',
@@ -37,16 +38,16 @@ const startLocal = async (): Promise<Registry> => {
   const jar = ['-jar', join(apicurio, 'quarkus-run.jar')]
   const server = await own([java, ...heap, ...settings, ...jar], join(folder, 'registry.log'))
   const url = `http://127.0.0.1:${port}${path}`
-  await ready(url, async () => {
-    if (!server.running()) throw new Error(`the registry ended:\n${await server.output()}`)
-  })
-  return {
-    url,
-    stop: async () => {
-      await server.end('SIGTERM')
-      await rm(folder, { recursive: true, force: true })
-    },
+  const stop = async () => {
+    await server.end('SIGKILL')
+    await rm(folder, { recursive: true, force: true })
   }
+  await orStopped(stop, () =>
+    ready(url, async () => {
+      if (!server.running()) throw new Error(`the registry ended:\n${await server.output()}`)
+    }),
+  )
+  return { url, stop }
 }
 
 const startContainer = async (): Promise<Registry> => {
