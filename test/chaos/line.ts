@@ -24,6 +24,8 @@ type Options = {
   readonly manners: readonly Manner[]
   readonly users: number
   readonly callsPerSecond: number
+  /** No more is appended while so many pairs have not arrived: on a machine that does much else; no bound when absent. */
+  readonly aheadMax?: number
   /** Of the processes' clocks. */
   readonly speed: number
   readonly limits?: Partial<DeliverLimits>
@@ -42,7 +44,9 @@ export const openLine = async (options: Options) => {
     sourceId: 1,
   }))
   const from = Date.now()
-  const load = openLoad(log, options)
+  const { aheadMax = Number.POSITIVE_INFINITY } = options
+  const isAhead = (appended: number) => appended * manners.length - seen.pairs() > aheadMax
+  const load = openLoad(log, { ...options, isAhead })
   const lives = new Set<ChildProcess>()
   const start = async (fail: { at: Failpoint; times: number } | null = null): Promise<Life> => {
     const given: ChildStart = {
@@ -106,7 +110,9 @@ export const openLine = async (options: Options) => {
 }
 
 /** Appends all the time; what failed is appended again until it is there. */
-const openLoad = ({ appender }: LineLog, { users, callsPerSecond }: Options) => {
+type Loading = Options & { readonly isAhead: (appended: number) => boolean }
+
+const openLoad = ({ appender }: LineLog, { users, callsPerSecond, isAhead }: Loading) => {
   let appended = 0
   let failed = 0
   let isLoading = true
@@ -128,7 +134,8 @@ const openLoad = ({ appender }: LineLog, { users, callsPerSecond }: Options) => 
   }
   const loading = (async () => {
     while (isLoading) {
-      await append(Math.max(1, Math.round((callsPerSecond * loadEveryMs) / 1_000)))
+      if (!isAhead(appended))
+        await append(Math.max(1, Math.round((callsPerSecond * loadEveryMs) / 1_000)))
       await sleep(loadEveryMs)
     }
   })()
