@@ -80,7 +80,7 @@ export const openLine = async (options: Options) => {
     settled: async (): Promise<readonly LedgerLine[]> => {
       const pairs = load.appended() * manners.length
       const ledger = async () => sumLedger(await loadLedger(database.pool))
-      await until(() => seen.pairs() >= pairs, 'every pair has succeeded once', 240_000)
+      await untilAll(seen.pairs, pairs)
       await until(
         async () => {
           const { inFlight, parked, consumed, duplicate } = await ledger()
@@ -106,6 +106,21 @@ export const openLine = async (options: Options) => {
       await seen.close()
       await log.close()
     },
+  }
+}
+
+const stuckMs = 240_000
+const lookMs = 50
+
+/** However much waits, and however slow the machine is: it must only go on. */
+const untilAll = async (count: () => number, all: number): Promise<void> => {
+  let [known, since] = [-1, 0]
+  while (count() < all) {
+    const now = performance.now()
+    if (count() > known) [known, since] = [count(), now]
+    if (now - since > stuckMs)
+      throw new Error(`${known} of ${all} pairs, and no more in ${stuckMs} ms`)
+    await sleep(lookMs)
   }
 }
 
