@@ -81,9 +81,12 @@ const sourceOf = (): Source => {
 const telling = (source: Source): Source => ({
   ...source,
   join: (group, gained) =>
-    source.join(group, (lease: Lease) => {
+    source.join(group, async (lease: Lease) => {
+      const reader = await gained(lease)
+      if (lease.lost.aborted) return reader
+      tell({ type: 'gained' })
       lease.lost.addEventListener('abort', () => tell({ type: 'lost' }), { once: true })
-      return gained(lease)
+      return reader
     }),
 })
 

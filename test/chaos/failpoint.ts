@@ -45,8 +45,8 @@ export type News =
   | { readonly type: 'started' }
   /** A position was written: of what had been settled so long ago. */
   | { readonly type: 'position'; readonly tookMs: number }
-  /** Partitions were taken from it. */
-  | { readonly type: 'lost' }
+  /** A partition was taken from it, or is read by it from now on. */
+  | { readonly type: 'lost' | 'gained' }
   /** Several times a second: why partitions stand still, how many, the memory it holds, in bytes, and of its requests. */
   | {
       readonly type: 'standing'

@@ -25,6 +25,7 @@ type Scene = {
   readonly manners: (random: () => number) => readonly Manner[]
   readonly users: number
   readonly callsPerSecond: number
+  readonly aheadMax?: number
   readonly speed: number
   readonly limits: Partial<DeliverLimits>
   readonly runs: number
@@ -36,7 +37,7 @@ let slowMs = 4_900
 const lasting = {
   leaseMs: 10 * deliverLimits.leaseMs,
   leaseMarginMs: 10 * deliverLimits.leaseMarginMs,
-  headMaxMs: 10 * deliverLimits.headMaxMs,
+  headMaxMs: 100 * deliverLimits.headMaxMs,
 }
 
 /** Soon after a start behind a backlog, each point in turn, while another process takes partitions, at any time. */
@@ -56,6 +57,8 @@ const scenes: readonly Scene[] = [
     ],
     users: 400,
     callsPerSecond: 100,
+    // What waited for 24 minutes would be out of its window, by this clock.
+    aheadMax: 3_000,
     speed: 10,
     limits: lasting,
     runs: runsOr(turns.length),
