@@ -2,7 +2,6 @@
 // the next, claims included, so what a chain looks like in memory and in Postgres never disagrees.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { saveVerdicts } from '../duplicate/duplicates.ts'
 import { nameTransaction, outcomeOf } from '../postgres/outcome.ts'
 import type { Connection } from '../postgres/sql.ts'
 import type { Written } from './alert-store.ts'
@@ -33,6 +32,7 @@ import {
 /** Works until the stage stops and nothing is left. */
 export const runDesk = async (stage: Stage, ended: () => boolean): Promise<void> => {
   const { desk, limits } = stage
+  let restUntil = 0
   for (;;) {
     const due = performance.now() >= desk.claimAt && mayClaim(stage)
     if (!hasWork(desk) && !due && !desk.recovers) {
@@ -41,13 +41,23 @@ export const runDesk = async (stage: Stage, ended: () => boolean): Promise<void>
       await desk.bell.wait(Math.max(1, Math.min(pauseMs, limits.claimEveryMs)))
       continue
     }
+    const restMs = mayRest(stage) ? restUntil - performance.now() : 0
+    if (restMs > 0) {
+      await sleep(restMs)
+      continue
+    }
     // Other work must not put off the look for due rows.
     if (due) desk.claimAt = performance.now() + limits.claimEveryMs
     const recovers = desk.recovers
     desk.recovers = false
     await workOnce(stage, { works: takeWork(stage), due, recovers })
+    restUntil = performance.now() + limits.deskRestMs
   }
 }
+
+/** A transaction costs much more than a row: what the sick give it to do, it does together. */
+const mayRest = ({ desk, limits, stopping }: Stage): boolean =>
+  !stopping && desk.waiting < limits.deskBatchMax && desk.claimAt > 0
 
 const takeWork = ({ desk, limits }: Stage): readonly Work[] => {
   const taken: Work[] = []
@@ -161,7 +171,6 @@ const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> 
   const [parks, backs] = [of('park'), of('back')]
   const [deliveries, burials] = [of('delivered'), of('bury')]
   await ensureHour(tx, stage, at)
-  await saveVerdicts(tx, pluck(of('save'), 'verdict'))
   await insertParked(tx, pluck(parks, 'row'), at)
   const died = await insertDead(tx, pluck(of('die'), 'row'), at)
   const delivered = await deleteDelivered(tx, pluck(deliveries, 'id'), leased)

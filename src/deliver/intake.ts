@@ -3,12 +3,12 @@ import type { Message, Outbound } from '../domain/message.ts'
 import { isFixedPoint } from '../domain/payload.ts'
 import type { Verdict } from '../duplicate/duplicates.ts'
 import type { Batch, Codec, Recorded } from '../log/log.ts'
-import { putWork } from './desk.ts'
 import { bufferOf, fanOne, fanOut } from './fan-out.ts'
 import { isMadeInVain } from './forgotten.ts'
 import { countSettled, rememberPairs } from './pairs.ts'
 import { persist } from './persist.ts'
 import { place } from './place.ts'
+import { saveVerdict } from './saver.ts'
 import { isMade, type Partition, type Stage } from './stage.ts'
 import { openTaken, type Unowed } from './taken.ts'
 import { openWithheldTally, type WithheldTally } from './withheld.ts'
@@ -59,7 +59,9 @@ const takeCalls = async (
   if (verdict === 'over') return false
   const taken = openTaken(partition)
   // Recorded while its messages are taken: it must be before the position may pass them.
-  const saved = verdict ? save(stage, partition, verdict).then(taken.saved) : taken.saved(true)
+  const saved = verdict
+    ? saveVerdict(stage, partition, verdict).then(taken.saved)
+    : taken.saved(true)
   // Of the first ones nothing is sent before: until then a crash repeats all of it, however long that takes.
   if (!partition.isRecording && !(await saved)) return false
   partition.isRecording = true
@@ -143,16 +145,6 @@ const judge = async (
     throw error
   }
 }
-
-const save = (stage: Stage, partition: Partition, verdict: Verdict): Promise<boolean> =>
-  new Promise((resolve) => {
-    if (stage.stopping) return resolve(false)
-    const settled = (kept: boolean) => {
-      if (kept) verdict.accept()
-      resolve(kept)
-    }
-    putWork(stage, { task: { type: 'save', verdict }, partition, settled })
-  })
 
 const takeOutbound = async (
   stage: Stage,

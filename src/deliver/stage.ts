@@ -20,6 +20,7 @@ import type { Pairs } from './pairs.ts'
 import type { Queue } from './queue.ts'
 import type { Quota } from './quota.ts'
 import type { Replays } from './replays.ts'
+import type { Saver } from './saver.ts'
 import type { Signal } from './signal.ts'
 import type { UrlEvent } from './url-change.ts'
 import type { Target, Urls } from './urls.ts'
@@ -228,6 +229,7 @@ export type Stage = {
   readonly starved: { readonly firsts: Set<Lane>; readonly retries: Set<Lane> }
   readonly urls: Urls
   readonly desk: Desk
+  readonly saver: Saver
   readonly attempts: AttemptLog
   readonly quota: Quota
   readonly replays: Replays
