@@ -5,6 +5,7 @@ import type { Topic } from '../log/log.ts'
 import { type Holding, holdMembership } from '../membership.ts'
 import type { Running } from '../running.ts'
 import { flushAttempts, openAttemptLog } from './attempts.ts'
+import { openBreaths } from './breath.ts'
 import { openDesk } from './desk.ts'
 import { runDesk } from './desk-loop.ts'
 import { readFigures } from './figures.ts'
@@ -86,6 +87,7 @@ const openStage = (deps: DeliverDeps, ends: Ends): Stage => ({
   urls: openUrls(),
   desk: openDesk(),
   saver: openSaver(),
+  breaths: openBreaths(),
   attempts: openAttemptLog(),
   quota: openQuota(),
   replays: openReplays(),

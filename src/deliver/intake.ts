@@ -3,6 +3,7 @@ import type { Message, Outbound } from '../domain/message.ts'
 import { isFixedPoint } from '../domain/payload.ts'
 import type { Verdict } from '../duplicate/duplicates.ts'
 import type { Batch, Codec, Recorded } from '../log/log.ts'
+import type { Breath } from './breath.ts'
 import { bufferOf, fanOne, fanOut } from './fan-out.ts'
 import { isMadeInVain } from './forgotten.ts'
 import { countSettled, rememberPairs } from './pairs.ts'
@@ -20,7 +21,7 @@ export const takeBatch = async (
   batch: Batch,
 ): Promise<void> => {
   if (stage.stopping) return stage.drained
-  const breath = openBreath(stage.limits.yieldMs)
+  const breath = stage.breaths.open(stage.limits.yieldMs)
   const take = isMade(partition) ? takeOutbound : takeCalls
   for (const { entries, next } of slicesOf(batch, stage.limits.intakeSlice)) {
     // Stopping, or the partition is gone: what was not taken is read again from the position.
@@ -213,20 +214,4 @@ const pace = async (stage: Stage, at: number): Promise<void> => {
   const until = performance.now() + importWaitMs
   while (stage.waitingLive > 0 && performance.now() < until && !stage.stopping)
     await stage.room.wait(25)
-}
-
-type Breath = () => Promise<void> | undefined
-
-/** Gives the event loop back when it was held for too long. */
-const openBreath = (yieldMs: number): Breath => {
-  let since = performance.now()
-  return () => {
-    if (performance.now() - since < yieldMs) return undefined
-    return new Promise((resolve) =>
-      setImmediate(() => {
-        since = performance.now()
-        resolve()
-      }),
-    )
-  }
 }

@@ -13,6 +13,7 @@ import type { Pool } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
 import type { Alerts } from './alerts.ts'
 import type { AttemptLog } from './attempts.ts'
+import type { Breaths } from './breath.ts'
 import type { Desk } from './desk.ts'
 import type { DeliverLimits } from './limits.ts'
 import type { Meter } from './meter.ts'
@@ -230,6 +231,7 @@ export type Stage = {
   readonly urls: Urls
   readonly desk: Desk
   readonly saver: Saver
+  readonly breaths: Breaths
   readonly attempts: AttemptLog
   readonly quota: Quota
   readonly replays: Replays
