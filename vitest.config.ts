@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config'
 
 /** What every project has: one seed for all random data of the run, which every failure says. */
 const seeded = {
-  setupFiles: ['test/support/seed-setup.ts'],
+  setupFiles: ['test/support/seed-setup.ts', 'test/support/folder-setup.ts'],
   env: { SEED: process.env['SEED'] ?? String(Date.now() % 1_000_000) },
 }
 
@@ -22,6 +22,8 @@ const receivers = 'test/**/*.receivers.test.ts'
 const snippets = 'test/**/*.snippets.test.ts'
 const php = 'test/**/*.php.test.ts'
 const chaos = 'test/**/*.chaos.test.ts'
+/** Of chaos, what measures how long healthy receivers wait on a machine that does nothing else. */
+const measured = 'test/chaos/recovery.chaos.test.ts'
 const fuzz = 'test/**/*.fuzz.test.ts'
 const s3 = 'test/**/*.s3.test.ts'
 /** What has a suite of its own. */
@@ -31,7 +33,10 @@ const packages = '**/node_modules/**'
 
 export default defineConfig({
   test: {
-    maxWorkers: 2,
+    // One more than the cores of a small machine: tests wait now and then.
+    maxWorkers: 3,
+    // Servers that a set-up started are stopped, and their folders removed, on a busy machine too.
+    teardownTimeout: 120_000,
     projects: [
       // What runs anywhere: `npm test`.
       {
@@ -48,7 +53,13 @@ export default defineConfig({
       },
       // What needs a real broker and schema registry: `npm run test:kafka`.
       {
-        test: { ...shared, name: 'kafka', include: [kafka], exclude: [acceptance, packages] },
+        test: {
+          ...shared,
+          name: 'kafka',
+          include: [kafka],
+          exclude: [acceptance, packages],
+          globalSetup: ['test/support/kafka-setup.ts'],
+        },
       },
       // Minutes of real input and kills: `npm run test:acceptance`.
       {
@@ -57,7 +68,7 @@ export default defineConfig({
           name: 'acceptance',
           include: [acceptance],
           exclude: [packages],
-          globalSetup: ['test/support/without-kafka.ts'],
+          globalSetup: shared.globalSetup,
           testTimeout: 1_800_000,
         },
       },
@@ -73,13 +84,23 @@ export default defineConfig({
           hookTimeout: 60_000,
         },
       },
-      // Faults of receivers, kills and restarts, one file at a time: `npm run chaos`.
+      // Faults of receivers, kills and restarts, most of which wait: `npm run chaos`.
       {
         test: {
           ...shared,
           name: 'chaos',
-          globalSetup: ['test/support/without-kafka.ts'],
           include: [chaos],
+          exclude: [measured, packages],
+          testTimeout: 1_800_000,
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: 'chaos-alone',
+          include: [measured],
           exclude: [packages],
           fileParallelism: false,
           testTimeout: 1_800_000,
@@ -120,7 +141,6 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'snippets',
-          globalSetup: ['test/support/without-kafka.ts'],
           include: [snippets],
           exclude: [packages],
           testTimeout: 300_000,

@@ -1,10 +1,10 @@
 // Three months of a shop's events, and the day after, for both contenders of the naive bench.
 
-import type { Message } from '../src/domain/message.ts'
+import type { JsonObject, Message } from '../src/domain/message.ts'
 import type { Codec, Entry } from '../src/log/log.ts'
 import { eventNames, one } from './project-audiences.ts'
 import { randomOf } from './project-people.ts'
-import { identifyOf, trackOf } from './project-scene.ts'
+import { trackOf } from './project-scene.ts'
 
 export const dayMs = 86_400_000
 export const pastDays = 90
@@ -30,22 +30,49 @@ export type Shop = {
   readonly users: number
   /** Of events of so many days, counted from the first. */
   between(from: number, until: number): readonly Event[]
+  /** What a user did in the first days, in order. */
+  byUser(days: number): (user: number) => readonly Event[]
   instant(days: number): number
 }
 
 export const openShop = (pastEvents: number): Shop => {
   const users = pastEvents / eventsOfUser
   const stepMs = (pastDays * dayMs) / pastEvents
+  const firstOf = (days: number) => Math.ceil((days * dayMs) / stepMs)
+  const eventOf = (number: number) => eventAt(number, users, stepMs)
   return {
     users,
     instant: (days) => start + days * dayMs,
     between: (from, until) => {
-      const first = Math.ceil((from * dayMs) / stepMs)
-      const end = Math.ceil((until * dayMs) / stepMs)
-      return Array.from({ length: end - first }, (_, at) => eventAt(first + at, users, stepMs))
+      const first = firstOf(from)
+      return Array.from({ length: firstOf(until) - first }, (_, at) => eventOf(first + at))
+    },
+    byUser: (days) => {
+      const numbers = chained(firstOf(days), users)
+      return (user) => numbers(user).map(eventOf)
     },
   }
 }
+
+/** The numbers of each user's events: one chain through an array for each, from the last to the first. */
+const chained = (events: number, users: number): ((user: number) => readonly number[]) => {
+  const last = new Int32Array(users + 1).fill(-1)
+  const before = new Int32Array(events)
+  for (let number = 0; number < events; number += 1) {
+    const user = userAt(number, users)
+    before[number] = last[user] ?? -1
+    last[user] = number
+  }
+  return (user) => {
+    const numbers: number[] = []
+    for (let number = last[user] ?? -1; number >= 0; number = before[number] ?? -1)
+      numbers.push(number)
+    return numbers.reverse()
+  }
+}
+
+const userAt = (number: number, users: number): number =>
+  1 + Math.floor(randomOf(number + 1)() * users)
 
 const eventAt = (number: number, users: number, stepMs: number): Event => {
   const random = randomOf(number + 1)
@@ -66,24 +93,24 @@ const eventAt = (number: number, users: number, stepMs: number): Event => {
 
 export const traitOf = (user: number): 'free' | 'gold' => (user % 3 === 0 ? 'free' : 'gold')
 
-const names = [...eventNames(one), 'Page Seen']
+export const traitsOf = (user: number): JsonObject => ({
+  plan: traitOf(user),
+  email: `user-${user}@shop.example`,
+})
+
+export const names = [...eventNames(one), 'Page Seen']
+
+export const propertiesOf = ({ price, cart, plan }: Event): JsonObject => ({
+  ...{ price, quantity: 1, cart: `cart-${cart}`, plan, currency: 'EUR' },
+})
 
 export const callsOf = (events: readonly Event[], codec: Codec<Message>): readonly Entry[] =>
-  events.map(({ number, user, name, te, price, cart, plan }) =>
-    trackOf(number, {
-      userId: `user-${user}`,
-      event: names[name] as string,
-      at: te,
-      properties: { price, quantity: 1, cart: `cart-${cart}`, plan, currency: 'EUR' },
+  events.map((event) =>
+    trackOf(event.number, {
+      userId: `user-${event.user}`,
+      event: names[event.name] as string,
+      at: event.te,
+      properties: propertiesOf(event),
       codec,
     }),
   )
-
-/** One for each user, before anything else. */
-export const traitsOf = (shop: Shop, codec: Codec<Message>): readonly Entry[] =>
-  Array.from({ length: shop.users }, (_, at) => {
-    const traits = { plan: traitOf(at + 1), email: `user-${at + 1}@shop.example` }
-    // Numbers that no event has.
-    const number = 100_000_000_000 + at
-    return identifyOf(number, { userId: `user-${at + 1}`, at: start - 1, traits, codec })
-  })

@@ -8,8 +8,9 @@ import { findSyncRun, requestSync } from '../src/sync/request.ts'
 import { startSync } from '../src/sync/sync.ts'
 import { aConfiguration, aDestination } from '../test/support/configuration.ts'
 import { demand } from './deliver-stand.ts'
-import { callsOf, dayMs, openShop, pastDays, type Shop, traitsOf } from './naive-scene.ts'
-import { createTables, insertEvents, recompute, tidy } from './naive-sql.ts'
+import { loadPast } from './naive-past.ts'
+import { callsOf, dayMs, names, openShop, pastDays, type Shop } from './naive-scene.ts'
+import { createTables, indexEvents, insertEvents, recompute, tidy } from './naive-sql.ts'
 import type { Span } from './pairs.ts'
 import { audiencesOf, one } from './project-audiences.ts'
 import { countLive, lookMs, type Place, reached, withPlace } from './project-place.ts'
@@ -19,6 +20,8 @@ const sizesLong = [1_000_000, 10_000_000]
 const sizesShort = [100_000, 1_000_000]
 /** Syncs of a day: one each three hours. */
 const syncs = 8
+/** What a user's state may take at most, with 20 audiences. */
+const bytesMax = 2_000
 /** Of the past, taken at a time. */
 const loadEvents = 20_000
 
@@ -41,9 +44,10 @@ const compare = (pastEvents: number): Promise<number> =>
     const loadDays = (loadEvents / pastEvents) * pastDays
     for (let day = 0; day < pastDays; day += loadDays) {
       const until = Math.min(day + loadDays, pastDays)
-      await ours.take(day, until)
       await insertEvents(place.pool, shop.between(day, until))
     }
+    await indexEvents(place.pool)
+    await loadPast(place.pool, shop, names)
     await ours.sync(pastDays)
     await tidy(place.pool)
     await recompute(place.pool, shop.instant(pastDays))
@@ -72,6 +76,7 @@ const compare = (pastEvents: number): Promise<number> =>
     console.log(
       `${told(pastEvents)} events of ${pastDays} days, ${told(shop.users)} users; ${told(day)} events and ${told(changes)} changes a day`,
     )
+    console.log(`  ${await bytesTold(place)}`)
     console.log(
       `  ours: ${seconds(product)} of CPU a day, ${seconds(costs.fold)} to fold, ${seconds(costs.sync)} to sync ${syncs} times`,
     )
@@ -122,12 +127,10 @@ const openOurs = async ({ pool }: Place, shop: Shop) => {
     await appender.append('calls', entries)
     await reached(pool, end)
   }
-  await append(traitsOf(shop, codecs.call), 0)
   const prepare = (from: number, until: number) => callsOf(shop.between(from, until), codecs.call)
   return {
     prepare,
     append,
-    take: (from: number, until: number) => append(prepare(from, until), until),
     sync: async (until: number): Promise<void> => {
       now = shop.instant(until)
       const audienceIds = audiences.map(({ id }) => id)
@@ -136,6 +139,16 @@ const openOurs = async ({ pool }: Place, shop: Shop) => {
     },
     stop: () => Promise.all(running.map((stage) => stage.stop())),
   }
+}
+
+/** Of a user's packed state, for all definitions together. */
+const bytesTold = async ({ pool }: Place): Promise<string> => {
+  const { rows } = await pool.query<{ mean: number; most: number }>(
+    `select avg(octet_length(st))::float8 as mean, max(octet_length(st))::float8 as most from ustate`,
+  )
+  const { mean = 0, most = 0 } = rows[0] ?? {}
+  demand(most < bytesMax, 'a user takes too many bytes')
+  return `state: ${Math.round(mean)} bytes a user, ${most} at most, of ${told(bytesMax)}`
 }
 
 /** Numbers of the audiences in which the two do not hold the very same users, the trait's values included. */

@@ -94,7 +94,7 @@ const replay = async (pool: Pool, calls: number): Promise<void> => {
   const id = await insertReplay(pool, {
     ...{ workspaceId: 1, destinationId: 1, actor: 'bench', by: 'receivedAt', sourceIds: [1], at },
     ...{ since: new Date(0), until: new Date(at.getTime() + 3_600_000) },
-    ...{ types: null, events: null, userIds: null, anonymousIds: null },
+    ...{ types: null, events: null, userIds: null, anonymousIds: null, reasons: null },
     ratePerSecond: 10_000_000,
   })
   if (typeof id !== 'number') throw new Error(id)

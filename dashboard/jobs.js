@@ -25,6 +25,7 @@ const replayOf = (view, { destinations }) => ({
   facts: [
     ['Span in UTC', spanOf(view.since, view.until)],
     ['At most', rateOf(view.ratePerSecond)],
+    ...(view.reasons === null ? [] : [/** @type {const} */ (['Dead by', view.reasons.join(', ')])]),
     ...amounts(3, [
       ['Read', view.read],
       ['Sent', view.sent],

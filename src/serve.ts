@@ -219,7 +219,6 @@ const alertsOf = (deps: Deps, { post, add }: AlertDeps): { readonly alerts?: Ale
   if (url === null) return {}
   const alerts = openAlerts({
     ...deps,
-    sql: deps.pool,
     post,
     url,
     secret,

@@ -32,3 +32,11 @@ test.each([
   const long = tracked(pattern).filter((path) => textOf(path).split('\n').length - 1 > linesMax)
   expect(long).toEqual([])
 })
+
+test('tests ask for folders where they are removed again', () => {
+  const asking = tracked('test/*.ts').filter((path) => /mkdtemp\(join\(tmpdir/.test(textOf(path)))
+  // Set-ups of whole runs, and what they start, remove their own.
+  const allowed = /^test\/support\/(folder|global-setup|kafka|registry|s3-gateway)\.ts$|setup\.ts$/
+  expect(asking).toContain('test/support/folder.ts')
+  expect(asking.filter((path) => !allowed.test(path))).toEqual([])
+})

@@ -1,17 +1,16 @@
 // The keys of an installation: made once by the embedded default, from the settings elsewhere, refused when wrong.
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdtemp, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type Environment, parseConfig } from '../src/config.ts'
 import { newKey, seal, unseal } from '../src/control/secret.ts'
 import { openKeyring } from '../src/open-keyring.ts'
 import { prepareConfiguration } from '../src/prepare-configuration.ts'
 import { cloneDatabase } from './support/database.ts'
+import { ownFolder } from './support/folder.ts'
 
-const directory = await mkdtemp(join(tmpdir(), 'millrace-keyring-'))
-afterAll(() => rm(directory, { recursive: true }))
+const directory = await ownFolder('keyring')
 
 const open = (env: Environment) => openKeyring(parseConfig(env))
 

@@ -7,6 +7,7 @@ import { notFound, ok, refusal } from './answer.ts'
 import { findDead, loadParked, type Parked, searchDead } from './dead-store.ts'
 import type { AdminDeps } from './deps.ts'
 import { readCursor, readSpan, writeCursor } from './instant.ts'
+import { rowId } from './job.ts'
 import { type Route, route } from './route.ts'
 import { dateTime, id, idParams, named, nullable } from './views.ts'
 
@@ -38,8 +39,6 @@ const WholeView = named('DeadMessageWithBody', {
     }),
   ),
 })
-
-const rowId = Type.Integer({ minimum: 1, maximum: 2_147_483_647 })
 
 /** What dead messages are chosen by, here and in a recovery. */
 export const deadFilter = {

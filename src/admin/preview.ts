@@ -1,18 +1,16 @@
 // Routes that try a condition before it is saved: how many users, which, and what an edit would change.
 import Type, { type Static } from 'typebox'
 import { readFolded, readWorked } from '../audience/look.ts'
-import { preview, previewLimits } from '../audience/preview.ts'
-import { audienceDefaults } from '../control/audience.ts'
+import { type Preview, preview, previewLimits } from '../audience/preview.ts'
+import { previewAccounts } from '../audience/preview-accounts.ts'
+import { audienceDefaults, scopeProblems } from '../control/audience.ts'
 import { definitionProblems, readGiven } from '../control/definition.ts'
 import { AudienceCreate } from '../control/input.ts'
 import type { Problem } from '../control/problem.ts'
 import { closed } from '../control/schema.ts'
 import { readState, type State } from '../control/state.ts'
-import type { Condition } from '../domain/condition/condition.ts'
-import { parseCondition } from '../domain/condition/parse.ts'
-import { isAboutAccounts } from '../domain/condition/users.ts'
 import type { Audience } from '../domain/configuration.ts'
-import { byKey, closedCondition } from '../domain/definition.ts'
+import { byKey, closedCondition, type Definition, parseDefinition } from '../domain/definition.ts'
 import type { JsonObject } from '../domain/message.ts'
 import { isTimezone } from '../domain/zone.ts'
 import type { Sql } from '../postgres/sql.ts'
@@ -109,13 +107,13 @@ const answer = async (deps: AdminDeps, { state, wish, signal }: Asked): Promise<
   return pool.transaction(
     async (sql) => {
       const at = Math.max(deps.clock().getTime(), await readFolded(sql))
-      const found = await preview({
+      const asking = {
         ...{ sql, workspaceId, at, signal, limits: previewLimits },
-        condition: read.condition,
-        current: current && { id: current.id, condition: await workedOut(sql, current.id) },
         log: source && codecs ? { source, codec: codecs.call } : null,
         sampleMax: wish.sample ?? 10,
-      })
+      }
+      const worked = current && (await workedOut(sql, current.id))
+      const found = await tried(asking, read.definition, current && { id: current.id, worked })
       if (found !== null) return ok(previewView(found, { at, isEdit: current !== null }))
       return failure(
         'not_ready',
@@ -126,19 +124,39 @@ const answer = async (deps: AdminDeps, { state, wish, signal }: Asked): Promise<
   )
 }
 
+type Tried = Omit<Parameters<typeof preview>[0], 'condition' | 'current'>
+type Current = { readonly id: number; readonly worked: Definition | null }
+
+/** An audience of accounts is compared with one of accounts, and one of users with one of users. */
+const tried = (
+  asking: Tried,
+  definition: Definition,
+  current: Current | null,
+): Promise<Preview | null> => {
+  if (definition.type === 'value') throw new RangeError('a computed trait cannot be tried')
+  if (definition.type === 'account') {
+    const before = current?.worked?.type === 'account' ? current.worked.users : null
+    const compared = current && { id: current.id, condition: before }
+    return previewAccounts({ ...asking, condition: definition.users, current: compared })
+  }
+  const before = current?.worked?.type === 'membership' ? current.worked.condition : null
+  const compared = current && { id: current.id, condition: before }
+  return preview({ ...asking, condition: definition.condition, current: compared })
+}
+
 /** `null` while it is not: then what was last known of each user stands for it. */
-const workedOut = async (sql: Sql, audienceId: number): Promise<Condition | null> => {
+const workedOut = async (sql: Sql, audienceId: number): Promise<Definition | null> => {
   const worked = await readWorked(sql, audienceId)
   if (worked?.state !== 'live') return null
-  const parsed = parseCondition(worked.condition, worked)
-  return parsed.ok ? parsed.condition : null
+  const parsed = parseDefinition({ kind: 'audience', ...worked })
+  return parsed.ok ? parsed.definition : null
 }
 
 /** As it would be worked out, or what saving it would be refused for. */
 const conditionOf = (
   { audiences }: State,
   wish: Wish,
-): { readonly condition: Condition } | { readonly problems: readonly Problem[] } => {
+): { readonly definition: Definition } | { readonly problems: readonly Problem[] } => {
   const { current, workspaceId } = wish
   const timezone = wish.timezone ?? current?.timezone ?? audienceDefaults.timezone
   const given = wish.where ?? (current?.condition as JsonObject)
@@ -161,18 +179,15 @@ const conditionOf = (
       wish.includeAnonymous ?? current?.includeAnonymous ?? audienceDefaults.includeAnonymous,
   }
   const others = [...audiences.values()].filter((each) => each.workspaceId === workspaceId)
-  const problems = definitionProblems(wanted, others, '/where')
+  const problems = [
+    ...definitionProblems(wanted, others, '/where'),
+    ...scopeProblems({ kind: 'audience', where: read.json }, current, ''),
+  ]
   if (problems.length > 0) return { problems }
-  if (isAboutAccounts(read.json) || (current && isAboutAccounts(current.condition)))
-    return { problems: [ofAccounts] }
   const expanded = closedCondition(wanted, byKey(others, workspaceId))
-  const parsed = expanded.ok ? parseCondition(expanded.json, { timezone }) : expanded
-  if (parsed.ok && 'condition' in parsed) return parsed
+  const parsed = expanded.ok
+    ? parseDefinition({ kind: 'audience', condition: expanded.json, timezone })
+    : expanded
+  if (parsed.ok && 'definition' in parsed) return parsed
   throw new RangeError('a condition without problems cannot be read')
-}
-
-const ofAccounts: Problem = {
-  code: 'condition_invalid',
-  path: '/where',
-  message: 'an audience of accounts cannot be tried before: preview what stands in users.where',
 }

@@ -1,24 +1,23 @@
 // Routes of recoveries: dead messages sent again by filter, watched, paused, resumed and cancelled.
 import Type from 'typebox'
-import { insertAudit } from '../control/audit.ts'
 import { readState } from '../control/state.ts'
-import { type Answer, created, failure, notFound, ok, refusal } from './answer.ts'
+import { type Answer, created, failure, ok, refusal } from './answer.ts'
 import { deadFilter } from './dead.ts'
 import { type AdminDeps, adminLimits } from './deps.ts'
 import { readSpan } from './instant.ts'
+import { auditJob, type JobKind, jobRoutes, oneOf, pathOf, ratePerSecond, rowId } from './job.ts'
 import {
   countMatching,
   countRunning,
   findRecovery,
   insertRecovery,
   loadRecoveries,
+  type RecoveryState,
   recoveryStates,
   steerRecovery,
 } from './recovery-store.ts'
-import { type Actor, type Route, route } from './route.ts'
-import { dateTime, id, idParams, named, nullable } from './views.ts'
-
-const path = '/admin/v1/recoveries'
+import { type Route, route } from './route.ts'
+import { dateTime, id, named, nullable } from './views.ts'
 
 const amount = (description: string) => Type.Integer({ minimum: 0, description })
 const RecoveryView = named('Recovery', {
@@ -42,58 +41,42 @@ const RecoveryView = named('Recovery', {
   createdAt: dateTime,
   endedAt: nullable(dateTime),
 })
-const one = { description: 'The recovery.', schema: RecoveryView }
 
-const rowId = Type.Integer({ minimum: 1, maximum: 2_147_483_647 })
 const rateDefault = 100
 
+const kind: JobKind<RecoveryState> = {
+  one: 'recovery',
+  many: 'recoveries',
+  view: RecoveryView,
+  over: 'recovery_over',
+  find: findRecovery,
+  load: loadRecoveries,
+  steer: steerRecovery,
+  steps: [
+    {
+      ...{ verb: 'pause', from: ['running'], to: 'paused' },
+      summary: 'Send no more of it for now; what is on its way goes on',
+    },
+    {
+      ...{ verb: 'resume', from: ['paused'], to: 'running' },
+      summary: 'Go on with a paused recovery',
+    },
+    {
+      ...{ verb: 'cancel', from: ['running', 'paused'], to: 'cancelled' },
+      summary: 'End a recovery; what of it waits for a try is dead again',
+    },
+  ],
+}
+
 export const recoveryRoutes = (deps: AdminDeps): readonly Route[] => [
-  route({
-    method: 'GET',
-    path,
-    operation: 'listRecoveries',
-    summary: 'Recoveries, newest first',
-    access: 'viewer',
-    query: Type.Object(
-      {
-        destinationId: Type.Optional(rowId),
-        before: Type.Optional(rowId),
-        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
-      },
-      { additionalProperties: false },
-    ),
-    answers: {
-      200: {
-        description: 'The recoveries.',
-        schema: Type.Object({ recoveries: Type.Array(RecoveryView) }),
-      },
-    },
-    handle: async ({ query: { destinationId = null, before = null, limit = 20 } }) =>
-      ok({ recoveries: await loadRecoveries(deps.pool, { destinationId, before, limit }) }),
-  }),
-  route({
-    method: 'GET',
-    path: `${path}/:id`,
-    operation: 'getRecovery',
-    summary: 'How a recovery goes',
-    access: 'viewer',
-    params: idParams,
-    answers: { 200: one },
-    handle: async ({ params }) => {
-      const found = await findRecovery(deps.pool, params.id)
-      return found ? ok(found) : notFound(`recovery ${params.id}`)
-    },
-  }),
+  ...jobRoutes(deps, kind),
   createRoute(deps),
-  steerRoute(deps, { verb: 'pause', from: ['running'], to: 'paused' }),
-  steerRoute(deps, { verb: 'resume', from: ['paused'], to: 'running' }),
-  steerRoute(deps, { verb: 'cancel', from: ['running', 'paused'], to: 'cancelled' }),
 ]
 
 const createRoute = (deps: AdminDeps): Route =>
   route({
     method: 'POST',
-    path,
+    path: pathOf(kind),
     operation: 'createRecovery',
     summary: 'Send dead messages of a destination again, each as a new delivery; or count them',
     access: 'admin',
@@ -101,13 +84,7 @@ const createRoute = (deps: AdminDeps): Route =>
       {
         destinationId: rowId,
         ...deadFilter,
-        ratePerSecond: Type.Optional(
-          Type.Number({
-            minimum: 0.01,
-            maximum: 100_000,
-            description: `${rateDefault} when absent.`,
-          }),
-        ),
+        ratePerSecond: ratePerSecond(rateDefault),
         dryRun: Type.Optional(Type.Boolean({ description: 'Only count what matches.' })),
       },
       { additionalProperties: false },
@@ -117,7 +94,7 @@ const createRoute = (deps: AdminDeps): Route =>
         description: 'What would go out again.',
         schema: Type.Object({ dryRun: Type.Literal(true), matched: Type.Integer({ minimum: 0 }) }),
       },
-      201: one,
+      201: oneOf(kind),
     },
     handle: async ({ body, actor }) => {
       const { destinations } = await readState(deps.pool)
@@ -137,7 +114,7 @@ const createRoute = (deps: AdminDeps): Route =>
       const wish = { filter, actor: actor.name, ratePerSecond, matched, at }
       const recoveryId = await deps.pool.transaction(async (tx) => {
         const made = await insertRecovery(tx, wish)
-        await audit(tx, { actor, id: made, name: destination.name, action: 'requested' })
+        await auditJob(tx, kind, { actor, id: made, name: destination.name, action: 'requested' })
         return made
       })
       return created(await findRecovery(deps.pool, recoveryId))
@@ -152,58 +129,3 @@ const unknownDestination = (destinationId: number): Answer =>
       message: `there is no destination ${destinationId}`,
     },
   ])
-
-type Steer = {
-  readonly verb: 'pause' | 'resume' | 'cancel'
-  readonly from: readonly (typeof recoveryStates)[number][]
-  readonly to: (typeof recoveryStates)[number]
-}
-
-const summaries = {
-  pause: 'Send no more of it for now; what is on its way goes on',
-  resume: 'Go on with a paused recovery',
-  cancel: 'End a recovery; what of it waits for a try is dead again',
-} as const
-
-const steerRoute = (deps: AdminDeps, { verb, from, to }: Steer): Route =>
-  route({
-    method: 'POST',
-    path: `${path}/:id/${verb}`,
-    operation: `${verb}Recovery`,
-    summary: summaries[verb],
-    access: 'admin',
-    params: idParams,
-    answers: { 200: one },
-    handle: async ({ params, actor }) => {
-      const current = await findRecovery(deps.pool, params.id)
-      if (!current) return notFound(`recovery ${params.id}`)
-      const isSteered = await deps.pool.transaction(async (tx) => {
-        const at = deps.clock()
-        if (!(await steerRecovery(tx, { id: params.id, from, to, at }))) return false
-        const name = `recovery ${params.id}`
-        const changes = { state: { from: current.state, to } }
-        await audit(tx, { actor, id: params.id, name, action: 'changed', changes })
-        return true
-      })
-      const after = await findRecovery(deps.pool, params.id)
-      // Twice is once: who cancels what is cancelled has what they want.
-      return isSteered || after?.state === to
-        ? ok(after)
-        : failure('recovery_over', `recovery ${params.id} is ${after?.state}: it cannot ${verb}`)
-    },
-  })
-
-type Entry = Omit<
-  Parameters<typeof insertAudit>[1][number],
-  'actor' | 'kind' | 'entityId' | 'changes'
-> & {
-  readonly actor: Actor
-  readonly id: number
-  readonly changes?: Parameters<typeof insertAudit>[1][number]['changes']
-}
-
-const audit = (
-  tx: Parameters<typeof insertAudit>[0],
-  { actor, id: entityId, name, action, changes = {} }: Entry,
-): Promise<void> =>
-  insertAudit(tx, [{ actor: actor.name, action, kind: 'recovery', entityId, name, changes }])

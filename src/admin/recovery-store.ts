@@ -1,5 +1,6 @@
 // Recoveries as the admin API makes, shows and steers them; the deliver stage works them.
 import type { Sql } from '../postgres/sql.ts'
+import { findJob, loadJobs, type Page, type Steering } from './job-store.ts'
 
 export const recoveryStates = ['running', 'paused', 'finished', 'cancelled'] as const
 export type RecoveryState = (typeof recoveryStates)[number]
@@ -108,37 +109,17 @@ const select = `select r.id, r.destination_id as "destinationId", r.origin, r.ac
   cross join lateral (select count(*)::float8 + r.passed_on as died from dead
                        where recovery_id = r.id and replayed_at is null) d`
 
-export const findRecovery = async (sql: Sql, id: number): Promise<Recovery | null> => {
-  const { rows } = await sql.query<Recovery>(`${select} where r.id = $1`, [id])
-  return rows[0] ?? null
-}
+export const findRecovery = (sql: Sql, id: number): Promise<Recovery | null> =>
+  findJob<Recovery>(sql, select, id)
 
-type Page = {
-  /** `null`: of all. */
-  readonly destinationId: number | null
-  readonly before: number | null
-  readonly limit: number
-}
-
-/** Newest first. */
-export const loadRecoveries = async (sql: Sql, page: Page): Promise<readonly Recovery[]> => {
-  const { rows } = await sql.query<Recovery>(
-    `${select} where ($1::int is null or r.destination_id = $1) and ($2::int is null or r.id < $2)
-      order by r.id desc limit $3`,
-    [page.destinationId, page.before, page.limit],
-  )
-  return rows
-}
-
-type Steering = {
-  readonly id: number
-  readonly from: readonly RecoveryState[]
-  readonly to: RecoveryState
-  readonly at: Date
-}
+export const loadRecoveries = (sql: Sql, page: Page): Promise<readonly Recovery[]> =>
+  loadJobs<Recovery>(sql, select, page)
 
 /** `false`: it was in none of the states it may be steered from. */
-export const steerRecovery = async (sql: Sql, steering: Steering): Promise<boolean> => {
+export const steerRecovery = async (
+  sql: Sql,
+  steering: Steering<RecoveryState>,
+): Promise<boolean> => {
   const { rowCount } = await sql.query(
     `update recovery set state = $3, credited_at = greatest(credited_at, $5),
        ended_at = case when $3 = 'cancelled' then $4::timestamptz end

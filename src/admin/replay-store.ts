@@ -1,6 +1,7 @@
 // Replays as the admin API makes, shows and steers them; the replay stage works them.
 import type { CallType } from '../domain/message.ts'
 import { type Sql, sqlState } from '../postgres/sql.ts'
+import { findJob, loadJobs, type Page, type Steering } from './job-store.ts'
 
 export const replayStates = ['running', 'paused', 'draining', 'finished', 'cancelled'] as const
 export type ReplayState = (typeof replayStates)[number]
@@ -17,6 +18,8 @@ type Filter = {
   readonly events: readonly string[] | null
   readonly userIds: readonly string[] | null
   readonly anonymousIds: readonly string[] | null
+  /** Why they are dead at the destination; `null`: whether they are or not. */
+  readonly reasons: readonly string[] | null
 }
 
 export type Wish = Filter & {
@@ -40,9 +43,9 @@ export const insertReplay = async (
       const { rows } = await sql.query<{ id: number }>(
         `with made as (
            insert into replay (workspace_id, destination_id, actor, state, by, since, until, source_ids,
-             types, events, user_ids, anonymous_ids, rate_per_second, created_at, slot)
-           select $1, $2, $3, 'running', $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, s.slot
-             from (select min(slot) as slot from generate_series(0, $14 - 1) as slot
+             types, events, user_ids, anonymous_ids, rate_per_second, created_at, reasons, slot)
+           select $1, $2, $3, 'running', $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, s.slot
+             from (select min(slot) as slot from generate_series(0, $15 - 1) as slot
                     where slot not in (select slot from replay where not settled)) s
             where s.slot is not null returning id
          )
@@ -61,6 +64,7 @@ export const insertReplay = async (
           wish.anonymousIds,
           wish.ratePerSecond,
           wish.at,
+          wish.reasons,
           slots,
         ],
       )
@@ -119,7 +123,7 @@ const counts = [
 /** The view has those that are open; of the others is known what became of them. */
 const select = `select r.id, r.workspace_id as "workspaceId", r.destination_id as "destinationId", r.actor,
     r.state, r.settled as "isSettled", r.trouble, r.by, r.since, r.until, r.source_ids as "sourceIds",
-    r.types, r.events, r.user_ids as "userIds", r.anonymous_ids as "anonymousIds",
+    r.types, r.events, r.user_ids as "userIds", r.anonymous_ids as "anonymousIds", r.reasons,
     r.rate_per_second as "ratePerSecond", (r.seq_until - r.seq_from)::float8 as total,
     ${counts.map((name) => `r.${name}::float8 as ${name}`).join(', ')},
     w.waiting, w.parked, w.given_up as "givenUp",
@@ -135,37 +139,14 @@ const select = `select r.id, r.workspace_id as "workspaceId", r.destination_id a
   cross join lateral (
     select e.*, greatest(0, least(coalesce(s.waiting, 0), r.sent - e.parked - e.given_up))::float8 as waiting) w`
 
-export const findReplay = async (sql: Sql, id: number): Promise<Replay | null> => {
-  const { rows } = await sql.query<Replay>(`${select} where r.id = $1`, [id])
-  return rows[0] ?? null
-}
+export const findReplay = (sql: Sql, id: number): Promise<Replay | null> =>
+  findJob<Replay>(sql, select, id)
 
-type Page = {
-  /** `null`: of all. */
-  readonly destinationId: number | null
-  readonly before: number | null
-  readonly limit: number
-}
-
-/** Newest first. */
-export const loadReplays = async (sql: Sql, page: Page): Promise<readonly Replay[]> => {
-  const { rows } = await sql.query<Replay>(
-    `${select} where ($1::int is null or r.destination_id = $1) and ($2::int is null or r.id < $2)
-      order by r.id desc limit $3`,
-    [page.destinationId, page.before, page.limit],
-  )
-  return rows
-}
-
-type Steering = {
-  readonly id: number
-  readonly from: readonly ReplayState[]
-  readonly to: 'running' | 'paused' | 'cancelled'
-  readonly at: Date
-}
+export const loadReplays = (sql: Sql, page: Page): Promise<readonly Replay[]> =>
+  loadJobs<Replay>(sql, select, page)
 
 /** `false`: it was in none of the states it may be steered from. */
-export const steerReplay = async (sql: Sql, steering: Steering): Promise<boolean> => {
+export const steerReplay = async (sql: Sql, steering: Steering<ReplayState>): Promise<boolean> => {
   const { rows } = await sql.query(
     `with steered as (
        update replay set state = $3, trouble = null,

@@ -3,10 +3,10 @@ import Type from 'typebox'
 import type { Problem } from '../control/problem.ts'
 import { callTypes } from '../domain/message.ts'
 import { lengthOf, type Span } from '../domain/replay-span.ts'
+import { ratePerSecond, rowId } from './job.ts'
 import { replayStates } from './replay-store.ts'
 import { dateTime, id, named, nullable } from './views.ts'
 
-export const rowId = Type.Integer({ minimum: 1, maximum: 2_147_483_647 })
 const text = Type.String({ minLength: 1, maxLength: 1_000 })
 const some = <T extends Type.TSchema>(items: T) =>
   Type.Array(items, { minItems: 1, maxItems: 1_000 })
@@ -18,7 +18,9 @@ export const rateDefault = 1_000
 export const ReplayInput = Type.Object(
   {
     destinationId: rowId,
-    since: Type.String(),
+    since: Type.Optional(
+      Type.String({ description: 'Needed but with reasons, with which all of the log is meant.' }),
+    ),
     until: Type.Optional(Type.String({ description: 'Excluded; now when absent.' })),
     by: Type.Optional(by),
     sourceIds: Type.Optional({
@@ -29,9 +31,11 @@ export const ReplayInput = Type.Object(
     events: Type.Optional({ ...some(text), description: 'Names of track calls.' }),
     userIds: Type.Optional(some(text)),
     anonymousIds: Type.Optional(some(text)),
-    ratePerSecond: Type.Optional(
-      Type.Number({ minimum: 0.01, maximum: 100_000, description: `${rateDefault} when absent.` }),
-    ),
+    reasons: Type.Optional({
+      ...some(text),
+      description: 'Only calls that are dead at the destination for any of these.',
+    }),
+    ratePerSecond: ratePerSecond(rateDefault),
     dryRun: Type.Optional(Type.Boolean({ description: 'Only count what would be sent.' })),
     cursor: Type.Optional(
       Type.String({ maxLength: 65_536, description: 'Of a dry run that is to go on counting.' }),
@@ -58,6 +62,7 @@ export const ReplayView = named('Replay', {
   events: nullable(Type.Array(Type.String())),
   userIds: nullable(Type.Array(Type.String())),
   anonymousIds: nullable(Type.Array(Type.String())),
+  reasons: nullable(Type.Array(Type.String())),
   ratePerSecond: Type.Number(),
   total: nullable(amount('Offsets of the log to be read; null until it has started.')),
   read: amount('Of them, those read.'),

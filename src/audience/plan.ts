@@ -114,6 +114,18 @@ export const loadPlan = async (sql: Sql): Promise<Plan> => {
   return planOf({ version, audiences: audiences ?? [], leaves: leaves ?? [] })
 }
 
+/**
+ * For whoever needs the plan again and again: reading conditions is most of loading it, so it is kept for as
+ * long as its version lasts.
+ */
+export const openPlans = (): ((sql: Sql) => Promise<Plan>) => {
+  let held: Plan | null = null
+  return async (sql) => {
+    if (held === null || held.version !== (await planVersion(sql))) held = await loadPlan(sql)
+    return held
+  }
+}
+
 type Parts = {
   readonly version: bigint
   readonly audiences: readonly AudienceRow[]

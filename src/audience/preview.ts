@@ -22,12 +22,12 @@ export const previewLimits = {
   durationMsMax: 20_000,
 }
 
-export type Asking = {
+export type Asking<C = Condition> = {
   readonly sql: Sql
   readonly workspaceId: number
-  readonly condition: Condition
+  readonly condition: C
   /** The audience to compare with: as it is worked out, `null` while it is not; `null` for none. */
-  readonly current: { readonly id: number; readonly condition: Condition | null } | null
+  readonly current: { readonly id: number; readonly condition: C | null } | null
   /** `null` where this process reads no log. */
   readonly log: { readonly source: Source; readonly codec: Codec<Message> } | null
   readonly at: number
@@ -73,13 +73,16 @@ export const preview = async (asking: Asking): Promise<Preview | null> => {
   return count(asking, { find: findAny, isOver: () => false, parts, log: sampled })
 }
 
-const overAfter = ({ limits, signal }: Asking): (() => boolean) => {
+export const overAfter = ({
+  limits,
+  signal,
+}: Pick<Asking, 'limits' | 'signal'>): (() => boolean) => {
   const endsAt = performance.now() + limits.durationMsMax
   return () => signal.aborted || performance.now() >= endsAt
 }
 
 /** By hash, under ids below those of stored leaves. */
-const missingLeaves = (
+export const missingLeaves = (
   needs: readonly LeafNeed[],
   find: LeafFinder,
 ): ReadonlyMap<string, SampledLeaf> => {

@@ -2,7 +2,7 @@
 import type { Connection } from '../postgres/sql.ts'
 import { assess, type Flip } from './assess.ts'
 import { unpackUser } from './pack.ts'
-import { loadPlan } from './plan.ts'
+import { openPlans } from './plan.ts'
 import { lockUsersDue, prepareSession, saveFlips, saveUsers } from './store.ts'
 
 type Sweep = {
@@ -16,19 +16,24 @@ type Sweep = {
  * Re-evaluates users of the shard with due ≤ at and returns how many there were; fewer than `limit`
  * means none is left. Under REPEATABLE READ it raises 40001 where the projector wrote meanwhile.
  */
-export const sweepDue = async (tx: Connection, sweep: Sweep): Promise<number> => {
-  await prepareSession(tx)
-  const rows = await lockUsersDue(tx, sweep)
-  if (rows.length === 0) return 0
-  const plan = await loadPlan(tx)
-  const flips: Flip[] = []
-  const users = rows.map((row) => {
-    const user = unpackUser(row)
-    const audiences = plan.workspaces.get(user.workspaceId)?.audiences ?? []
-    flips.push(...assess(user, { audiences, at: sweep.at.getTime(), whole: true }))
-    return user
-  })
-  await saveUsers(tx, users, plan)
-  await saveFlips(tx, { flips, at: sweep.at })
-  return rows.length
+export type SweepDue = (tx: Connection, sweep: Sweep) => Promise<number>
+
+export const openSweep = (): SweepDue => {
+  const plans = openPlans()
+  return async (tx, sweep) => {
+    await prepareSession(tx)
+    const rows = await lockUsersDue(tx, sweep)
+    if (rows.length === 0) return 0
+    const plan = await plans(tx)
+    const flips: Flip[] = []
+    const users = rows.map((row) => {
+      const user = unpackUser(row)
+      const audiences = plan.workspaces.get(user.workspaceId)?.audiences ?? []
+      flips.push(...assess(user, { audiences, at: sweep.at.getTime(), whole: true }))
+      return user
+    })
+    await saveUsers(tx, users, plan)
+    await saveFlips(tx, { flips, at: sweep.at })
+    return rows.length
+  }
 }

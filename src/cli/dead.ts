@@ -1,15 +1,15 @@
 // `millrace dead`: looks through messages that were given up, and sends them again.
-import {
-  type Ask,
-  adminOptions,
-  failing,
-  narrowed,
-  print,
-  theOne,
-  withAdmin,
-  workspaceOf,
-} from './client.ts'
+import { type Ask, adminOptions, failing, print, theOne, withAdmin } from './client.ts'
 import { type Call, type Command, flag, text } from './command.ts'
+import {
+  destinationsOf,
+  idOf,
+  isSteering,
+  listJobs,
+  numberOf,
+  steerJob,
+  type Table,
+} from './job.ts'
 
 const filterUsage =
   '[--reason R] [--type T] [--status N] [--message ID] [--since TIME] [--until TIME]'
@@ -45,11 +45,13 @@ export const command: Command = {
     withAdmin(call, (ask) => {
       const [verb, name] = call.positionals
       if (verb === 'list' && name === undefined) return list(call, ask)
-      if (verb === 'recoveries' && name === undefined) return listRecoveries(call, ask)
+      if (verb === 'recoveries' && name === undefined) return listJobs(call, ask, table)
       if (verb === 'show' && name !== undefined) return show(call, ask, idOf(name))
       if (verb === 'recover' && name !== undefined) return recover(call, ask, name)
-      if ((verb === 'pause' || verb === 'resume' || verb === 'cancel') && name !== undefined)
-        return steer(call, ask, { verb, id: idOf(name) })
+      if (isSteering(verb) && name !== undefined) {
+        const path = `/admin/v1/recoveries/${idOf(name)}`
+        return steerJob<Recovery>(ask, path, verb).then((recovery) => tell(call, recovery))
+      }
       throw failing(
         ['say "list", "show ID", "recover DESTINATION", "recoveries", or "pause|resume|cancel ID"'],
         2,
@@ -68,17 +70,6 @@ type Dead = {
   readonly deadAt: string
   readonly replayedAt: string | null
 }
-
-type Destinations = {
-  readonly destinations: readonly { readonly id: number; readonly name: string }[]
-}
-
-const destinationsOf = async (call: Call, ask: Ask) =>
-  (
-    await ask<Destinations>({
-      path: narrowed('/admin/v1/destinations', await workspaceOf(call, ask)),
-    })
-  ).destinations
 
 const filters = ['reason', 'type', 'status', 'since', 'until'] as const
 
@@ -185,51 +176,15 @@ const tell = (call: Call, recovery: Recovery): number => {
   return 0
 }
 
-const listRecoveries = async (call: Call, ask: Ask): Promise<number> => {
-  const destinations = await destinationsOf(call, ask)
-  const wanted = text(call, 'destination')
-  const query =
-    wanted === null ? '' : `?destinationId=${theOne(destinations, 'destination', wanted).id}`
-  const answer = await ask<{ recoveries: readonly Recovery[] }>({
-    path: `/admin/v1/recoveries${query}`,
-  })
-  const names = new Map(destinations.map((destination) => [destination.id, destination.name]))
-  print(call, answer, [
-    ['ID', 'DESTINATION', 'STATE', 'MATCHED', 'SENT', 'WAITING', 'DELIVERED', 'DEAD', 'MADE'],
-    ...answer.recoveries.map(
-      (recovery) =>
-        [
-          String(recovery.id),
-          names.get(recovery.destinationId) ?? String(recovery.destinationId),
-          recovery.state,
-          String(recovery.matched),
-          String(recovery.recovered),
-          String(recovery.waiting),
-          String(recovery.delivered),
-          String(recovery.diedAgain),
-          recovery.createdAt,
-        ] as const,
-    ),
-  ])
-  return 0
-}
-
-type Steer = { readonly verb: string; readonly id: number }
-
-const steer = async (call: Call, ask: Ask, { verb, id }: Steer): Promise<number> =>
-  tell(
-    call,
-    await ask<Recovery>({ method: 'POST', path: `/admin/v1/recoveries/${id}/${verb}`, body: {} }),
-  )
-
-const idOf = (given: string): number => {
-  if (!/^\d{1,15}$/.test(given)) throw failing([`"${given}" is no id`], 2)
-  return Number(given)
-}
-
-const numberOf = (given: string, option: string): number => {
-  const value = Number(given)
-  if (given.trim() === '' || !Number.isFinite(value))
-    throw failing([`--${option} takes a number`], 2)
-  return value
+const table: Table<Recovery> = {
+  jobs: 'recoveries',
+  heads: ['STATE', 'MATCHED', 'SENT', 'WAITING', 'DELIVERED', 'DEAD'],
+  cells: ({ state, matched, recovered, waiting, delivered, diedAgain }) => [
+    state,
+    String(matched),
+    String(recovered),
+    String(waiting),
+    String(delivered),
+    String(diedAgain),
+  ],
 }

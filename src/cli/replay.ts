@@ -1,15 +1,16 @@
 // `millrace replay`: sends a past span of the log again to one destination, and watches over it.
-import {
-  type Ask,
-  adminOptions,
-  failing,
-  narrowed,
-  print,
-  theOne,
-  withAdmin,
-  workspaceOf,
-} from './client.ts'
+import { type Ask, adminOptions, failing, print, theOne, withAdmin } from './client.ts'
 import { type Call, type Command, flag, text, texts } from './command.ts'
+import {
+  destinationsOf,
+  idOf,
+  isSteering,
+  listJobs,
+  numberOf,
+  sourcesOf,
+  steerJob,
+  type Table,
+} from './job.ts'
 
 const many = { type: 'string', multiple: true } as const
 
@@ -17,7 +18,7 @@ export const command: Command = {
   name: 'replay',
   summary: 'send past calls again to one destination',
   usage: [
-    '[start] --destination NAME --from TIME [--until TIME] [--by receivedAt|timestamp] [--source NAME]… [--types T,T] [--event NAME]… [--user ID]… [--anonymous ID]… [--rate 1000] [--dry-run]',
+    '[start] --destination NAME --from TIME|--reason R… [--until TIME] [--by receivedAt|timestamp] [--source NAME]… [--types T,T] [--event NAME]… [--user ID]… [--anonymous ID]… [--rate 1000] [--dry-run]',
     'list [--destination NAME]',
     'show REPLAY',
     'pause REPLAY',
@@ -36,6 +37,7 @@ export const command: Command = {
     event: many,
     user: many,
     anonymous: many,
+    reason: many,
     rate: { type: 'string' },
     'dry-run': { type: 'boolean' },
   },
@@ -44,24 +46,12 @@ export const command: Command = {
     withAdmin(call, (ask) => {
       const [verb = 'start', name] = call.positionals
       if (verb === 'start' && name === undefined) return start(call, ask)
-      if (verb === 'list' && name === undefined) return list(call, ask)
+      if (verb === 'list' && name === undefined) return listJobs(call, ask, table)
       if (verb === 'show' && name !== undefined) return show(call, ask, name)
-      if ((verb === 'pause' || verb === 'resume' || verb === 'cancel') && name !== undefined)
-        return steer(call, ask, { verb, id: idOf(name) })
+      if (isSteering(verb) && name !== undefined)
+        return steerJob<Replay>(ask, pathOf(name), verb).then((replay) => tell(call, replay))
       throw failing(['say "start", "list", "show ID", or "pause|resume|cancel ID"'], 2)
     }),
-}
-
-type Named = { readonly id: number; readonly name: string }
-
-const destinationsOf = async (call: Call, ask: Ask): Promise<readonly Named[]> => {
-  const path = narrowed('/admin/v1/destinations', await workspaceOf(call, ask))
-  return (await ask<{ destinations: readonly Named[] }>({ path })).destinations
-}
-
-const sourcesOf = async (call: Call, ask: Ask): Promise<readonly Named[]> => {
-  const path = narrowed('/admin/v1/sources', await workspaceOf(call, ask))
-  return (await ask<{ sources: readonly Named[] }>({ path })).sources
 }
 
 type Replay = {
@@ -103,24 +93,28 @@ const start = async (call: Call, ask: Ask): Promise<number> => {
 
 const bodyOf = async (call: Call, ask: Ask): Promise<object> => {
   const [destination, since] = [text(call, 'destination'), text(call, 'from')]
-  if (destination === null || since === null)
-    throw failing(['name a --destination, and say --from which time on'], 2)
+  const reasons = texts(call, 'reason')
+  if (destination === null || (since === null && reasons.length === 0))
+    throw failing(['name a --destination, and say --from which time on, or a --reason'], 2)
   for (const option of ['from', 'until']) refuseNoTime(option, text(call, option))
   const { id } = theOne(await destinationsOf(call, ask), 'destination', destination)
+  const rate = text(call, 'rate')
   const wanted = texts(call, 'source')
   const sources = wanted.length === 0 ? [] : await sourcesOf(call, ask)
   const given = {
+    since,
     until: text(call, 'until'),
     by: text(call, 'by'),
-    ratePerSecond: numberOf(text(call, 'rate')),
+    ratePerSecond: rate === null ? null : numberOf(rate, 'rate'),
     sourceIds: listOf(wanted.map((name) => theOne(sources, 'source', name).id)),
     types: listOf((text(call, 'types') ?? '').split(',').filter((type) => type !== '')),
     events: listOf(texts(call, 'event')),
     userIds: listOf(texts(call, 'user')),
     anonymousIds: listOf(texts(call, 'anonymous')),
+    reasons: listOf(reasons),
   }
   const known = Object.entries(given).filter(([, value]) => value !== null)
-  return { destinationId: id, since, ...Object.fromEntries(known) }
+  return { destinationId: id, ...Object.fromEntries(known) }
 }
 
 /** In the words of the command line; the API has others. */
@@ -173,51 +167,19 @@ const tell = (call: Call, replay: Replay): number => {
   return 0
 }
 
+const pathOf = (name: string) => `/admin/v1/replays/${idOf(name)}`
+
 const show = async (call: Call, ask: Ask, name: string): Promise<number> =>
-  tell(call, await ask<Replay>({ path: `/admin/v1/replays/${idOf(name)}` }))
+  tell(call, await ask<Replay>({ path: pathOf(name) }))
 
-const list = async (call: Call, ask: Ask): Promise<number> => {
-  const destinations = await destinationsOf(call, ask)
-  const wanted = text(call, 'destination')
-  const query =
-    wanted === null ? '' : `?destinationId=${theOne(destinations, 'destination', wanted).id}`
-  const answer = await ask<{ replays: readonly Replay[] }>({ path: `/admin/v1/replays${query}` })
-  const names = new Map(destinations.map(({ id, name }) => [id, name]))
-  print(call, answer, [
-    ['ID', 'DESTINATION', 'STATE', 'READ', 'SENT', 'DELIVERED', 'GIVEN UP', 'MADE'],
-    ...answer.replays.map(
-      (replay) =>
-        [
-          String(replay.id),
-          names.get(replay.destinationId) ?? String(replay.destinationId),
-          replay.state,
-          replay.total === null ? '-' : `${replay.read}/${replay.total}`,
-          String(replay.sent),
-          String(replay.delivered),
-          String(replay.givenUp),
-          replay.createdAt,
-        ] as const,
-    ),
-  ])
-  return 0
-}
-
-type Steer = { readonly verb: string; readonly id: number }
-
-const steer = async (call: Call, ask: Ask, { verb, id }: Steer): Promise<number> =>
-  tell(
-    call,
-    await ask<Replay>({ method: 'POST', path: `/admin/v1/replays/${id}/${verb}`, body: {} }),
-  )
-
-const idOf = (given: string): number => {
-  if (!/^\d{1,15}$/.test(given)) throw failing([`"${given}" is no id`], 2)
-  return Number(given)
-}
-
-const numberOf = (given: string | null): number | null => {
-  if (given === null) return null
-  const value = Number(given)
-  if (given.trim() === '' || !Number.isFinite(value)) throw failing(['--rate takes a number'], 2)
-  return value
+const table: Table<Replay> = {
+  jobs: 'replays',
+  heads: ['STATE', 'READ', 'SENT', 'DELIVERED', 'GIVEN UP'],
+  cells: ({ state, total, read, sent, delivered, givenUp }) => [
+    state,
+    total === null ? '-' : `${read}/${total}`,
+    String(sent),
+    String(delivered),
+    String(givenUp),
+  ],
 }

@@ -142,8 +142,8 @@ const scopeOf = (where: JsonObject): Audience['scope'] =>
   isAboutAccounts(where) ? 'account' : 'user'
 
 /** A user's bits of the one kind say nothing of the other: what was a user's stays one. */
-const scopeProblems = (
-  { scope, where, kind }: AudienceDraft,
+export const scopeProblems = (
+  { scope, where, kind }: Pick<AudienceDraft, 'scope' | 'where' | 'kind'>,
   current: Audience | null,
   path: string,
 ): readonly Problem[] => {

@@ -5,10 +5,13 @@ import type { Logger } from 'pino'
 import type { Live } from '../domain/configuration.ts'
 import { isOwnFault } from '../domain/round.ts'
 import type { Post, PostResult } from '../http/post.ts'
-import type { Sql } from '../postgres/sql.ts'
+import type { Pool, Sql } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
+import { aboutDestination, bareUrl, levelEvent, recoveredKeys } from './alert-about.ts'
 import { openSender, type Sender, senderLimits } from './alert-sender.ts'
 import { type About, type AlertRow, type Written, writeAlerts } from './alert-store.ts'
+import type { UrlOf } from './episode-store.ts'
+import { type Episodes, openEpisodes } from './episodes.ts'
 import { type Failing, openFailing } from './failing.ts'
 import type { QuotaChange } from './quota.ts'
 import type { UrlEvent } from './url-change.ts'
@@ -62,13 +65,16 @@ export const alertLimits = {
   fullMs: 60_000,
   /** Deaths are added up this long before they are told. */
   gatherMs: 5_000,
+  /** Who watches URLs that fail says so this often, and is gone after so long without. */
+  watchEveryMs: 10_000,
+  watchDeadMs: 60_000,
 }
 
 export type AlertDeps = {
   readonly url: string
   readonly secret: string | null
   readonly post: Post
-  readonly sql: Sql
+  readonly pool: Pool
   readonly live: Live
   readonly clock: Clock
   readonly logger: Logger
@@ -80,6 +86,7 @@ type Desk = {
   readonly deps: AlertDeps
   readonly limits: typeof alertLimits
   readonly failing: Failing
+  readonly episodes: Episodes
   /** What is known to be told, and when: no statement is needed to find that out again. */
   readonly told: Map<string, number>
   /** What is in no transaction of its own, until it is written: by key. */
@@ -95,13 +102,25 @@ export const openAlerts = (deps: AlertDeps): Alerts => {
     deps,
     limits,
     failing: openFailing(),
+    episodes: openEpisodes({
+      ...deps,
+      owner: randomUUID(),
+      now: deps.clock,
+      limits,
+      newsOf: (level, at) => ({
+        ...levelEvent(deps.live, level),
+        ...{ id: randomUUID(), at, nextAt: at },
+      }),
+      recoveredKeys: ({ destinationId, url }) => recoveredKeys(destinationId, url),
+    }),
     told: new Map(),
     pending: new Map(),
     sender: openSender({
       ...deps,
+      sql: deps.pool,
       limits,
       ended: (result) => meter(deps, result),
-      looked: () => writePending(desk),
+      looked: () => look(desk),
     }),
     writing: null,
     stopping: false,
@@ -115,7 +134,9 @@ export const openAlerts = (deps: AlertDeps): Alerts => {
       // What this machine could not send says nothing of who was to get it.
       if (isOwnFault(answer)) return
       const level = desk.failing.note(destinationId, url, answer.type !== 'delivered')
-      if (level !== null) tellLevel(desk, { destinationId, url, level, answer })
+      if (level === null || desk.stopping) return
+      desk.episodes.put({ destinationId, url, level, answer })
+      void writeSoon(desk)
     },
     quotaChanged: (change) => tellQuota(desk, change),
     gapFound: (gap) => put(desk, { type: 'ledger.gap', key: 'ledger.gap', about: { gap } }),
@@ -126,6 +147,9 @@ export const openAlerts = (deps: AlertDeps): Alerts => {
       await writePending(desk)
       for (const { type } of desk.pending.values()) dropped(desk, type)
       await desk.sender.stop()
+      await desk.episodes
+        .end()
+        .catch((error) => deps.logger.warn({ err: error }, 'alert.not_handed_over'))
     },
   }
 }
@@ -142,7 +166,7 @@ const urlNews = (desk: Desk, event: UrlEvent): News | null => {
   const { from, to, destinationId, reason, status, origin } = event
   if (from.state === to.state || origin !== 'here') return null
   const url = bareUrl(event.url)
-  const about = { ...aboutDestination(desk, destinationId), url, reason, status }
+  const about = { ...aboutDestination(desk.deps.live, destinationId), url, reason, status }
   const type = stateTypes[to.state]
   return newsOf(desk, { type, key: `${type} ${destinationId} ${url}`, about })
 }
@@ -153,50 +177,22 @@ const deathNews = (desk: Desk, died: readonly Died[], at: Date): readonly News[]
   for (const { destinationId, reason } of died) {
     const key = `dead_letter ${destinationId} ${reason}`
     if (news.has(key) || isTold(desk, key, at)) continue
-    const about = { ...aboutDestination(desk, destinationId), reason }
+    const about = { ...aboutDestination(desk.deps.live, destinationId), reason }
     const nextAt = new Date(at.getTime() + desk.limits.gatherMs)
     news.set(key, { id: randomUUID(), type: 'dead_letter', key, about, at, nextAt })
   }
   return [...news.values()]
 }
 
-type Level = {
-  readonly destinationId: number
-  readonly url: string
-  readonly level: number
-  readonly answer: PostResult['answer']
-}
-
-const tellLevel = (desk: Desk, { destinationId, url: whole, level, answer }: Level): void => {
-  const url = bareUrl(whole)
-  const type = level === 0 ? 'destination.recovered' : 'destination.failing'
-  const reason = answer.type === 'delivered' ? null : answer.reason
-  const status = answer.type === 'delivered' ? null : answer.status
-  const percent = level === 0 ? {} : { failurePercent: level }
-  const about = { ...aboutDestination(desk, destinationId), url, ...percent, reason, status }
-  put(desk, { type, key: `${type} ${destinationId} ${url} ${level}`, about })
-}
-
 /** Told anew when it worsens or ends; which of the two it was is in the type. */
 const tellQuota = (desk: Desk, { destinationId, state, rows, bytes }: QuotaChange): void => {
   const type = `quota.${state}` as const
-  const about = { ...aboutDestination(desk, destinationId), parkedRows: rows, parkedBytes: bytes }
-  put(desk, { type, key: `${type} ${destinationId}`, about })
-}
-
-const aboutDestination = ({ deps }: Desk, destinationId: number): About => {
-  const destination = deps.live.now().destinations.get(destinationId)
-  return {
-    workspaceId: destination?.workspaceId ?? null,
-    destinationId,
-    destination: destination?.name ?? null,
+  const about = {
+    ...aboutDestination(desk.deps.live, destinationId),
+    parkedRows: rows,
+    parkedBytes: bytes,
   }
-}
-
-/** A query and a password may be secrets. */
-const bareUrl = (url: string): string => {
-  const parsed = URL.parse(url)
-  return parsed ? `${parsed.origin}${parsed.pathname}` : 'invalid'
+  put(desk, { type, key: `${type} ${destinationId}`, about })
 }
 
 type Event = { readonly type: AlertType; readonly key: string; readonly about: About }
@@ -249,9 +245,19 @@ const put = (desk: Desk, event: Event): void => {
   if (desk.stopping || desk.pending.has(news.key) || isTold(desk, news.key, news.at)) return
   if (desk.pending.size < desk.limits.rowsMax) desk.pending.set(news.key, news)
   else dropped(desk, news.type)
+  void writeSoon(desk)
+}
+
+const writeSoon = (desk: Desk): Promise<void> => {
   desk.writing ??= writePending(desk).finally(() => {
     desk.writing = null
   })
+  return desk.writing
+}
+
+const look = async (desk: Desk): Promise<void> => {
+  await inherit(desk)
+  await writeSoon(desk)
 }
 
 const writeAtOnce = 100
@@ -261,10 +267,25 @@ const writePending = async (desk: Desk): Promise<void> => {
   try {
     while (desk.pending.size > 0) {
       const some = [...desk.pending.values()].slice(0, writeAtOnce)
-      remember(desk, await write(desk, desk.deps.sql, some))
+      remember(desk, await write(desk, desk.deps.pool, some))
       for (const { key } of some) desk.pending.delete(key)
     }
+    if (await desk.episodes.write()) desk.sender.ring()
   } catch (error) {
     desk.deps.logger.error({ err: error, waiting: desk.pending.size }, 'alert.failed')
+  }
+}
+
+const inherit = async ({ deps, episodes, failing }: Desk): Promise<void> => {
+  const isConfigured = ({ destinationId, url }: UrlOf) =>
+    deps.live
+      .now()
+      .destinations.get(destinationId)
+      ?.webhooks.some((one) => one.url === url) ?? false
+  try {
+    for (const { destinationId, url, level } of await episodes.inherit(isConfigured))
+      failing.inherit(destinationId, url, level)
+  } catch (error) {
+    deps.logger.error({ err: error }, 'alert.failed')
   }
 }

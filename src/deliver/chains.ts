@@ -13,6 +13,7 @@ export const laneOf = (stage: Stage, destinationId: number): Lane => {
     last: openQueue(),
     target: null,
     waiting: 0,
+    passed: 0,
     replaying: 0,
     replayFullSince: null,
     bytes: 0,

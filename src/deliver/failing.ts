@@ -17,6 +17,8 @@ type Record = { bits: number; answers: number; level: number }
 export type Failing = {
   /** The level just reached; 0: it has recovered; `null`: nothing new. */
   note(destinationId: number, url: string, isFailure: boolean): number | null
+  /** Another process, which is gone, had reached it: this one says when it has recovered. */
+  inherit(destinationId: number, url: string, level: number): void
 }
 
 export const openFailing = (): Failing => {
@@ -38,6 +40,10 @@ export const openFailing = (): Failing => {
   }
   return {
     note: (destinationId, url, isFailure) => noteIn(recordOf(destinationId, url), isFailure),
+    inherit: (destinationId, url, level) => {
+      const record = recordOf(destinationId, url)
+      record.level = Math.max(record.level, level)
+    },
   }
 }
 

@@ -136,11 +136,20 @@ const shiftChain = (stage: Stage, lane: Lane, isOpen: boolean): Chain | undefine
     stage.starved.firsts.add(lane)
     return undefined
   }
-  const live = lane.live.shift()
-  if (live) return live
-  return lane.importing < shareOf(stage, lane, stage.limits.importShare)
-    ? lane.imports.shift()
-    : undefined
+  return shiftFirst(stage, lane)
+}
+
+/** Live messages first; but where they never cease, one turn of many is for what stands behind them. */
+const shiftFirst = (stage: Stage, lane: Lane): Chain | undefined => {
+  const { limits } = stage
+  const mayImport =
+    lane.imports.size() > 0 && lane.importing < shareOf(stage, lane, limits.importShare)
+  if (mayImport && (lane.passed >= limits.passMax || lane.live.size() === 0)) {
+    lane.passed = 0
+    return lane.imports.shift()
+  }
+  if (lane.imports.size() > 0) lane.passed += 1
+  return lane.live.shift()
 }
 
 const mayRetry = (stage: Stage, lane: Lane): boolean =>

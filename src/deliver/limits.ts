@@ -32,6 +32,8 @@ export const deliverLimits = {
   /** Share of a lane's rounds that retries, and imports, may take while live messages wait. */
   retryShare: 0.4,
   importShare: 0.5,
+  /** Live messages that an import or a replay lets pass, where they never cease. */
+  passMax: 19,
   /** A lane that delivered within this time and has nothing to do is not held back by a full one. */
   hungryMs: 10_000,
   /** Import calls taken on before looking again whether live ones wait, and the longest such wait. */

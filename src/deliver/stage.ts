@@ -121,6 +121,8 @@ export type Lane = {
   readonly retry: Queue<Chain>
   /** What stands behind live messages: imports and replays. */
   readonly imports: Queue<Chain>
+  /** Live messages that have gone before the first of those. */
+  passed: number
   /** Whose window is about to close: they go even where nothing else may. */
   readonly last: Queue<Chain>
   /** The destination and its URLs as this lane knew them last. */

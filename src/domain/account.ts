@@ -25,11 +25,15 @@ export type AccountRule = {
 /** How many of an account's users have the mark. */
 export type Counted = (mark: number) => number
 
+/** Of an account's users, and how many of them meet what is asked. */
+export type AccountUsers = { readonly users: number; readonly meeting: number }
+
 /** All and none ask for one user at least: an account of nobody passes nothing. */
-export const accountPasses = (rule: AccountRule, counted: Counted): boolean => {
-  const users = counted(rule.identified ? accountMarks.identified : accountMarks.tied)
-  const meeting = counted(rule.audienceId)
-  switch (rule.quantifier) {
+export const quantifierHolds = (
+  quantifier: Quantifier,
+  { users, meeting }: AccountUsers,
+): boolean => {
+  switch (quantifier) {
     case 'any':
       return meeting > 0
     case 'all':
@@ -38,6 +42,12 @@ export const accountPasses = (rule: AccountRule, counted: Counted): boolean => {
       return users > 0 && meeting === 0
   }
 }
+
+export const accountPasses = (rule: AccountRule, counted: Counted): boolean =>
+  quantifierHolds(rule.quantifier, {
+    users: counted(rule.identified ? accountMarks.identified : accountMarks.tied),
+    meeting: counted(rule.audienceId),
+  })
 
 /** Whether any rule answers otherwise of the counts `after` than of those `before`. */
 export const accountTurns = (

@@ -1,6 +1,6 @@
 // A change: one user entered or left one audience, or has another value of a computed trait, and the
 // identify message a destination gets for it.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Outbound } from './message.ts'
 
 export type Change = {
@@ -23,16 +23,13 @@ export type Change = {
 type Place = { readonly shard: number; readonly seq: number; readonly destinationId: number }
 
 /** The webhook message as it is sent and signed: these keys, in this order. */
-const identifyBody = ({ audience, userId, member, value, at }: Change): Uint8Array =>
-  Buffer.from(
-    JSON.stringify({
-      version: 1,
-      type: 'identify',
-      userId,
-      traits: { [audience.key]: audience.kind === 'trait' ? JSON.parse(value ?? 'null') : member },
-      timestamp: at.toISOString(),
-    }),
+const identifyBody = ({ audience, userId, member, value, at }: Change): Uint8Array => {
+  const told = audience.kind === 'trait' ? JSON.stringify(JSON.parse(value ?? 'null')) : member
+  // A sync writes many: put together by hand in half the time.
+  return Buffer.from(
+    `{"version":1,"type":"identify","userId":${JSON.stringify(userId)},"traits":{${JSON.stringify(audience.key)}:${told}},"timestamp":"${at.toISOString()}"}`,
   )
+}
 
 /** The track message that may go beside it. */
 const entryBody = ({ audience, userId, member, at }: Change): Uint8Array =>
@@ -79,17 +76,10 @@ const render = (
 
 /** A version 5 UUID of everything that makes the message this one and no other. */
 const messageIdOf = ({ audience, userId }: Change, { shard, seq, destinationId }: Place) => {
-  const hash = createHash('sha1')
-    .update(`${audience.id}:${audience.version}:${destinationId}:${shard}:${seq}:${userId}`)
-    .digest()
-  hash.writeUInt8((hash.readUInt8(6) & 0x0f) | 0x50, 6)
-  hash.writeUInt8((hash.readUInt8(8) & 0x3f) | 0x80, 8)
-  const hex = hash.toString('hex')
-  return [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    hex.slice(12, 16),
-    hex.slice(16, 20),
-    hex.slice(20, 32),
-  ].join('-')
+  const hex = hash(
+    'sha1',
+    `${audience.id}:${audience.version}:${destinationId}:${shard}:${seq}:${userId}`,
+  )
+  const variant = ((Number.parseInt(hex.slice(16, 17), 16) & 0x3) | 0x8).toString(16)
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }

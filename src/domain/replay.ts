@@ -21,6 +21,8 @@ export type Selection = {
   /** Calls of any of these users or visitors. */
   readonly userIds: ReadonlySet<string> | null
   readonly anonymousIds: ReadonlySet<string> | null
+  /** Calls that are dead at the destination for any of these; what is written there decides, not the record. */
+  readonly reasons: ReadonlySet<string> | null
 }
 
 type Subject = Pick<

@@ -81,17 +81,19 @@ export const openDuplicates = async (options: DuplicatesOptions): Promise<Duplic
       const judging = state
       const { remembered } = judging
       await forget({ sql, key, storedNext }, judging)
-      const receipts = entries.map(({ receivedAt }) => receivedAt)
+      const receipts = Float64Array.from(entries, ({ receivedAt }) => receivedAt)
       await makeRoom({ sql, key, remembered, bytesMax }, receipts)
       const words = wordsOf(entries.map(({ digest }) => digest))
       const duplicate = await judgeAll({ sql, remembered, words }, entries)
       const chunks = packChunks(entries).map((chunk) => ({ ...key, ...chunk }))
+      const offsets = BigInt64Array.from(entries, ({ offset }) => offset)
+      // A verdict may wait for long to be saved. It names no entry: a digest holds the bytes it was read from.
       return {
         duplicate,
         chunks,
         save: (tx) => insertChunks(tx, chunks),
         accept: () => {
-          if (state === judging && from >= judging.next) take(judging, words, entries)
+          if (state === judging && from >= judging.next) take(judging, { words, offsets, receipts })
         },
       }
     },
@@ -150,9 +152,17 @@ const markWithin = (
   }
 }
 
-const take = (state: State, words: Uint32Array, entries: readonly Judged[]) => {
+/** What is remembered of entries, one by one. */
+type Noted = {
+  readonly words: Uint32Array
+  readonly offsets: BigInt64Array
+  readonly receipts: Float64Array
+}
+
+const take = (state: State, { words, offsets, receipts }: Noted) => {
   const { remembered, raised } = state
-  for (const [index, { offset, receivedAt }] of entries.entries()) {
+  for (const [index, offset] of offsets.entries()) {
+    const receivedAt = receipts[index] as number
     remembered.put(words, index * 4, receivedAt)
     if (hourOf(receivedAt) > hourOf(remembered.high()))
       raised.push({ offset, hour: hourOf(receivedAt) })

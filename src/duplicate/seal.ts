@@ -29,7 +29,7 @@ type Sealing = {
 }
 
 /** Makes room for the records about to be judged, by receipt: due hours first, then the largest. */
-export const makeRoom = async (sealing: Sealing, receipts: readonly number[]): Promise<void> => {
+export const makeRoom = async (sealing: Sealing, receipts: Iterable<number>): Promise<void> => {
   const { remembered, key } = sealing
   const dueMs = sealAfterMs + (key.partition % sealTurns) * sealTurnMs
   for (const [hour, exact] of remembered.hours()) {
@@ -45,7 +45,7 @@ export const makeRoom = async (sealing: Sealing, receipts: readonly number[]): P
 }
 
 /** The open hour to seal, or `null` when all fit with what is about to come. */
-const largestOf = ({ remembered, bytesMax }: Sealing, receipts: readonly number[]) => {
+const largestOf = ({ remembered, bytesMax }: Sealing, receipts: Iterable<number>) => {
   const coming = new Map<number, number>()
   for (const receivedAt of receipts)
     coming.set(hourOf(receivedAt), (coming.get(hourOf(receivedAt)) ?? 0) + 1)

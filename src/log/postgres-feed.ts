@@ -29,6 +29,8 @@ export type FeedDeps = {
   readonly pool: Pool
   readonly logger: Logger | undefined
   readonly bytesMax: number
+  /** Without a notification, looks again after this long. */
+  readonly pollMs: number
   readonly held: () => readonly Held[]
   readonly signal: Signal
   readonly die: (error: unknown) => void
@@ -39,8 +41,6 @@ export type FeedDeps = {
 const fetchLimits = {
   /** Of one query over all partitions. */
   bytesMax: 4_194_304,
-  /** Without a notification, looks again after this long. */
-  pollMs: 500,
   retryMs: 500,
   /** A connection that swallows a query must not stop the reading for ever. */
   timeoutMs: 5_000,
@@ -53,7 +53,7 @@ export const feed = async (deps: FeedDeps): Promise<void> => {
     const share = shareOf(deps.bytesMax, held.length)
     const wanted = held.filter((each) => hasRoom(each, share.prefetch))
     if (wanted.length === 0) {
-      if ((await signal.wait(fetchLimits.pollMs)) === 'waited') lookAgain(deps.held())
+      if ((await signal.wait(deps.pollMs)) === 'waited') lookAgain(deps.held())
       continue
     }
     // Before the query: news that comes while it runs must not be forgotten.

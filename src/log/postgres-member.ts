@@ -26,6 +26,8 @@ export const memberLimits = {
   /** How long a partition to be given back waits for the handle in hand. */
   releaseMs: 2_000,
   retryMs: 500,
+  /** Without a notification, looks for entries again after this long. */
+  pollMs: 500,
 } as const
 
 export type MemberLimits = { readonly [name in keyof typeof memberLimits]: number }
@@ -83,6 +85,7 @@ export const joinGroup = (
     pool: deps.pool,
     logger: deps.logger,
     bytesMax: group.bytesMax,
+    pollMs: deps.limits.pollMs,
     held: () => [...state.held.values()],
     signal: state.fetching,
     die: state.die,

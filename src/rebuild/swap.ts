@@ -3,7 +3,7 @@
 // Positions keep their epochs, and nobody loses a partition: a projector whose batch was prepared before sees
 // that the plan has another version, and finds its users anew, by identities. Users' keys of before are given
 // to nobody again, so that nothing a process remembers of them can be taken for somebody else.
-import { sweepDue } from '../audience/sweep.ts'
+import { openSweep } from '../audience/sweep.ts'
 import { type Connection, replayed, sqlState } from '../postgres/sql.ts'
 import { bumpPlan, lockAllPositions, readPlanRow } from '../project/build-store.ts'
 import type { RebuildDeps } from './deps.ts'
@@ -36,6 +36,7 @@ const sweepAll = async ({ pool }: Fold, { at, limits }: Sweep): Promise<void> =>
     [at],
   )
   const limit = limits.sweepUsersMax
+  const sweepDue = openSweep()
   for (const { shard } of rows)
     for (let swept = limit; swept >= limit; )
       swept = await replayed(limits.project.replaysMax, () =>

@@ -3,6 +3,7 @@ import type { Destination } from '../domain/configuration.ts'
 import { rendererFor, type Selection, type WithheldReason } from '../domain/replay.ts'
 import { lengthOf, readAt, type Span } from '../domain/replay-span.ts'
 import { isDropped } from '../domain/suppression.ts'
+import { dyingOf, narrowToDead, siftDead } from './dead.ts'
 import type { ReplayDeps } from './deps.ts'
 import { replayLimits } from './limits.ts'
 import { planSpans } from './plan.ts'
@@ -17,13 +18,15 @@ export type Counted = {
   suppressed: number
 } & Record<WithheldReason, number>
 
-type Deps = Pick<ReplayDeps, 'history' | 'suppressions'> & {
+type Deps = Pick<ReplayDeps, 'history' | 'suppressions' | 'pool'> & {
   readonly codecs: Pick<ReplayDeps['codecs'], 'call'>
 }
 
 type Counting = {
   readonly selection: Selection
   readonly destination: Destination
+  /** When it is asked: what died since does not count. */
+  readonly at: Date
   /** What was counted before; `null`: nothing. */
   readonly before: Counted | null
   /** Real time. */
@@ -31,14 +34,18 @@ type Counting = {
 }
 
 export const countReplay = async (deps: Deps, counting: Counting): Promise<Counted> => {
-  const { selection, destination, before, msMax } = counting
+  const { selection, destination, before, msMax, at } = counting
   const { sliceMax, skewMs } = replayLimits
   const until = performance.now() + msMax
-  const counted = before
-    ? { ...before }
-    : nothingCounted(await planSpans(deps.history, selection, skewMs))
+  const dying = dyingOf({ selection, destinationId: destination.id, createdAt: at })
+  const planned = async () => {
+    const spans = await planSpans(deps.history, selection, skewMs)
+    return dying ? narrowToDead(deps.pool, spans, dying) : spans
+  }
+  const counted = before ? { ...before } : nothingCounted(await planned())
   const render = rendererFor(destination)
-  const reading = { history: deps.history, codec: deps.codecs.call, selection, sliceMax }
+  const sift = dying && siftDead(deps.pool, dying)
+  const reading = { history: deps.history, codec: deps.codecs.call, selection, sift, sliceMax }
   for await (const { span, next, found } of readSlices(reading, counted)) {
     counted.selected += found.length
     for (const { message } of found) {

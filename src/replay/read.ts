@@ -8,7 +8,15 @@ export type Found = {
   readonly offset: number
   readonly key: string
   readonly message: Message
+  /** Where it is dead at the destination, if that is what is looked for. */
+  readonly dead?: readonly bigint[]
 }
+
+/** Keeps some of the calls found in a partition. */
+export type Sift = (
+  span: Pick<Span, 'topic' | 'partition'>,
+  found: readonly Found[],
+) => Promise<readonly Found[]>
 
 export type Slice = {
   readonly span: Placed
@@ -23,6 +31,8 @@ export type Reading = {
   readonly history: Pick<History, 'read'>
   readonly codec: Codec<Message>
   readonly selection: Selection
+  /** `null`: all that is selected. */
+  readonly sift: Sift | null
   readonly sliceMax: number
 }
 
@@ -43,7 +53,7 @@ async function* readSpan(reading: Reading, span: Placed): AsyncGenerator<Slice, 
     let expired = Math.max(0, Number(batch.from) - next)
     for (const slice of slicesOf(batch.entries, reading.sliceMax)) {
       const after = slice.after ? Number(slice.after.offset) : Number(batch.next)
-      yield { span, next: after, found: await select(reading, slice.entries), expired }
+      yield { span, next: after, found: await select(reading, span, slice.entries), expired }
       expired = 0
     }
     next = Number(batch.next)
@@ -62,15 +72,17 @@ const slicesOf = (entries: readonly Recorded[], size: number): readonly Part[] =
 }
 
 const select = async (
-  { codec, selection }: Reading,
+  { codec, selection, sift }: Reading,
+  span: Span,
   entries: readonly Recorded[],
 ): Promise<readonly Found[]> => {
   const messages = await codec.decode(entries.map(({ value }) => value))
-  return messages.flatMap((message, at) => {
+  const found = messages.flatMap((message, at) => {
     if (!isSelected(selection, message)) return []
     const { offset, key } = entries[at] as Recorded
     return [{ offset: Number(offset), key, message }]
   })
+  return sift === null ? found : sift(span, found)
 }
 
 /** One more is made ready while the last is worked on. */

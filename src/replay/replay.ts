@@ -4,6 +4,7 @@ import { lengthOf } from '../domain/replay-span.ts'
 import { Fault } from '../fault.ts'
 import type { Sql } from '../postgres/sql.ts'
 import type { Running } from '../running.ts'
+import { dyingOf, narrowToDead } from './dead.ts'
 import type { ReplayDeps } from './deps.ts'
 import { isPassing, keepLeading } from './lead.ts'
 import { replayLimits } from './limits.ts'
@@ -133,7 +134,9 @@ const plan = async (
   { history, source, pool, limits }: ReplayDeps,
   replay: Replay,
 ): Promise<void> => {
-  const spans = await planSpans(history, replay.selection, limits.skewMs)
+  const all = await planSpans(history, replay.selection, limits.skewMs)
+  const dying = dyingOf(replay)
+  const spans = dying ? await narrowToDead(pool, all, dying) : all
   const ends = (await source.bounds('outbound.replay')).map(({ end }) => end)
   await savePlan(pool, { id: replay.id, spans, length: lengthOf(spans), ends })
 }

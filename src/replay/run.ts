@@ -10,6 +10,7 @@ import { lengthOf, readAt, type Span } from '../domain/replay-span.ts'
 import type { Verdict } from '../duplicate/duplicates.ts'
 import { Fault } from '../fault.ts'
 import type { At, Entry } from '../log/log.ts'
+import { dyingOf, markSentAgain, siftDead } from './dead.ts'
 import { type Decided, decide, portionOf } from './decide.ts'
 import type { ReplayDeps } from './deps.ts'
 import { openJudges } from './duplicates.ts'
@@ -45,10 +46,12 @@ export const runReplay = async (run: Run): Promise<void> => {
   const pace = openPace({ clock, ratePerSecond: replay.ratePerSecond, creditMs: limits.creditMs })
   const judges = openJudges(deps, replay)
   const { spans, selection } = replay
+  const dying = dyingOf(replay)
   const reading = {
     history: deps.history,
     codec: deps.codecs.call,
     selection,
+    sift: dying && siftDead(deps.pool, dying),
     sliceMax: limits.sliceMax,
   }
   const nothing = Promise.resolve(true)
@@ -64,7 +67,7 @@ export const runReplay = async (run: Run): Promise<void> => {
   } finally {
     await work.finishing
   }
-  if (await work.finishing) await save(work, { read: lengthOf(spans), verdict: null })
+  if (await work.finishing) await save(work, { read: lengthOf(spans), verdict: null, dead: [] })
 }
 
 const stateOf = (replay: Replay): Omit<State, 'at' | 'isOurs'> => {
@@ -150,7 +153,8 @@ const saveNext = async (
   count(work.state.tally, portion)
   work.run.deps.meter.sent += entries.length
   work.state.tally.expired += expired
-  const isRunning = await save(work, { read, verdict })
+  const dead = portion.flatMap(({ body, dead = [] }) => (body === null ? [] : dead))
+  const isRunning = await save(work, { read, verdict, dead })
   work.run.outstanding.save(entries.length)
   return isRunning && goesOn
 }
@@ -233,12 +237,18 @@ const count = (tally: Tally, portion: readonly Decided[]): void => {
   for (const { why } of portion) tally[why ?? 'sent'] += 1
 }
 
-type Saving = { readonly read: number; readonly verdict: Verdict | null }
+type Saving = {
+  readonly read: number
+  readonly verdict: Verdict | null
+  /** What was sent now, where it had been given up. */
+  readonly dead: readonly bigint[]
+}
 
 /** Whether it is still ours and running. */
-const save = async ({ run, state }: Work, { read, verdict }: Saving): Promise<boolean> => {
+const save = async ({ run, state }: Work, { read, verdict, dead }: Saving): Promise<boolean> => {
   const { deps, replay } = run
-  const now = deps.clock().getTime()
+  const at = deps.clock()
+  const now = at.getTime()
   const before = state.read
   state.pace = paceOf(state.pace, { offsets: read - before, ms: now - state.at })
   state.at = now
@@ -247,13 +257,15 @@ const save = async ({ run, state }: Work, { read, verdict }: Saving): Promise<bo
   const isOver = read >= lengthOf(spans)
   const progress = { ...tally, id, before, read, tails, pace, isOver }
   // Duplicates judged are known before the position passes them.
-  const then =
-    verdict === null || verdict.chunks.length === 0
-      ? await saveProgress(deps.pool, progress)
-      : await deps.pool.transaction(async (tx) => {
-          await verdict.save(tx)
-          return saveProgress(tx, progress)
-        })
+  const isAlone = (verdict === null || verdict.chunks.length === 0) && dead.length === 0
+  const then = isAlone
+    ? await saveProgress(deps.pool, progress)
+    : await deps.pool.transaction(async (tx) => {
+        await verdict?.save(tx)
+        const saved = await saveProgress(tx, progress)
+        if (saved !== null && dead.length > 0) await markSentAgain(tx, { ids: dead, at })
+        return saved
+      })
   state.read = read
   state.isOurs = then !== null
   deps.meter.read += read - before

@@ -24,6 +24,7 @@ export type Replay = Tally & {
   readonly state: 'running' | 'paused' | 'draining' | 'cancelled'
   readonly selection: Selection
   readonly ratePerSecond: number
+  readonly createdAt: Date
   readonly slot: number
   /** `null` until it is planned, as the three after it. */
   readonly spans: readonly Span[] | null
@@ -45,6 +46,7 @@ type Row = Omit<Replay, 'selection' | 'tails'> & {
   readonly events: readonly string[] | null
   readonly userIds: readonly string[] | null
   readonly anonymousIds: readonly string[] | null
+  readonly reasons: readonly string[] | null
   readonly tails: readonly string[] | null
 }
 
@@ -52,8 +54,8 @@ type Row = Omit<Replay, 'selection' | 'tails'> & {
 export const loadOpen = async (sql: Sql): Promise<readonly Replay[]> => {
   const { rows } = await sql.query<Row>(
     `select id, destination_id as "destinationId", state, by, since, until, source_ids as "sourceIds",
-            types, events, user_ids as "userIds", anonymous_ids as "anonymousIds",
-            rate_per_second as "ratePerSecond", slot, spans, seq_from::float8 as "seqFrom",
+            types, events, user_ids as "userIds", anonymous_ids as "anonymousIds", reasons,
+            rate_per_second as "ratePerSecond", created_at as "createdAt", slot, spans, seq_from::float8 as "seqFrom",
             tails::text[] as tails, read::float8 as read, pace, cut, trouble,
             ${tallies.map((tally) => `${tally}::float8 as ${tally}`).join(', ')}
        from replay where not settled order by id`,
@@ -70,6 +72,7 @@ export const loadOpen = async (sql: Sql): Promise<readonly Replay[]> => {
       events: setOf(row.events),
       userIds: setOf(row.userIds),
       anonymousIds: setOf(row.anonymousIds),
+      reasons: setOf(row.reasons),
     },
   }))
 }

@@ -1,8 +1,8 @@
 // The SQL of a chunk. Its statements share one REPEATABLE READ snapshot: what the last one records
 // of positions is what the first one saw.
-import { bytesList, numberList, textList } from '../audience/lists.ts'
 import type { Outbound } from '../domain/message.ts'
-import type { Sql } from '../postgres/sql.ts'
+import type { Connection, Sql } from '../postgres/sql.ts'
+import { copyOutbox, outboxRows } from './outbox-copy.ts'
 
 /** The projector's state is the highest receivedAt it folded, in epoch ms, 8 bytes big-endian. */
 const foldedSql = `max(case when octet_length(state) = 8
@@ -67,12 +67,19 @@ export const readPlaces = async (
 export type ChangedRow = {
   readonly shard: number
   readonly audienceId: number
-  readonly userKey: number
   readonly userId: string
   readonly member: boolean
   /** Of a computed trait, as JSON. */
   readonly value: string | null
 }
+
+type Packed = readonly [
+  shard: number,
+  audienceId: number,
+  userId: string,
+  member: boolean,
+  value: string | null,
+]
 
 type Wanted = {
   readonly shards: readonly number[]
@@ -80,24 +87,42 @@ type Wanted = {
   readonly limit: number
 }
 
-/** Shard by shard through the partial index of unsynced rows: its cost follows the changes. */
-export const readChanged = async (tx: Sql, wanted: Wanted): Promise<readonly ChangedRow[]> => {
-  const { rows } = await tx.query<ChangedRow>(
-    `select s.shard, m.*
-       from unnest($1::smallint[]) with ordinality as s(shard, at) cross join lateral (
-         select audience_id as "audienceId", user_key::float8 as "userKey", user_id as "userId",
-                cur as member, value
-           from membership
-          where membership.shard = s.shard and audience_id = any($2)
-            and (cur is distinct from synced or value is distinct from synced_value)
-            and user_id is not null
-          order by audience_id, user_key
-          limit $3) m
-      order by s.at
-      limit $3`,
+/**
+ * Shard by shard through the partial index of unsynced rows: its cost follows the changes. What is read is
+ * synced from here on, and reached by its place: by key, each row would be looked up a second time.
+ */
+export const claimChanged = async (tx: Sql, wanted: Wanted): Promise<readonly ChangedRow[]> => {
+  const { rows } = await tx.query<{ changed: readonly Packed[] | null }>(
+    `with wanted as materialized (
+       select s.at, m.*
+         from unnest($1::smallint[]) with ordinality as s(shard, at) cross join lateral (
+           select ctid as place, shard, audience_id, user_key, user_id, cur, value
+             from membership
+            where membership.shard = s.shard and audience_id = any($2)
+              and (cur is distinct from synced or value is distinct from synced_value)
+              and user_id is not null
+            order by audience_id, user_key
+            limit $3) m
+        order by s.at
+        limit $3
+     ), entered as (
+       update membership m set synced = true, synced_value = m.value from wanted w
+        where m.ctid = w.place and w.cur
+     ), gone as (
+       delete from membership m using wanted w where m.ctid = w.place and not w.cur
+     )
+     select json_agg(json_build_array(shard, audience_id, user_id, cur, value)
+                     order by at, audience_id, user_key) as changed from wanted`,
     [wanted.shards, wanted.audienceIds, wanted.limit],
   )
-  return rows
+  // As one value: a row of a result each would cost the driver more than all the rest of a change.
+  return (rows[0]?.changed ?? []).map(([shard, audienceId, userId, member, value]) => ({
+    shard,
+    audienceId,
+    userId,
+    member,
+    value,
+  }))
 }
 
 export type Chunk = {
@@ -109,62 +134,11 @@ export type Chunk = {
 
 type Chunks = { readonly runId: number; readonly at: Date; readonly chunks: readonly Chunk[] }
 
-/** Outbox rows and `synced` move together, or not at all. */
-export const saveChunks = async (tx: Sql, { runId, at, chunks }: Chunks): Promise<void> => {
+/** In the transaction that claimed the changes: outbox rows and `synced` move together, or not at all. */
+export const saveChunks = async (tx: Connection, { runId, at, chunks }: Chunks): Promise<void> => {
   await recordChunks(tx, { runId, at, chunks })
-  const changed = chunks.flatMap((chunk) => chunk.changed)
-  if (changed.length === 0) return
   const messages = chunks.flatMap((chunk) => chunk.messages)
-  await saveMessages(tx, { runId, at, messages })
-  // Found by key, then reached by place: asked for those that are no members, the planner has believed
-  // there were next to none and compared each of them with all of the chunk.
-  await tx.query(
-    `with wanted as materialized (
-       select m.place, m.cur
-         from unnest($1::int[], $2::bigint[]) as w(audience_id, user_key) cross join lateral (
-           select ctid as place, cur from membership
-            where (audience_id, user_key) = (w.audience_id, w.user_key) offset 0) m
-     ), entered as (
-       update membership m set synced = true, synced_value = value from wanted w
-        where m.ctid = w.place and w.cur
-     )
-     delete from membership m using wanted w where m.ctid = w.place and not w.cur`,
-    [
-      numberList(changed.map(({ audienceId }) => audienceId)),
-      numberList(changed.map(({ userKey }) => userKey)),
-    ],
-  )
-}
-
-type Messages = {
-  readonly runId: number
-  readonly at: Date
-  readonly messages: readonly Outbound[]
-}
-
-export const saveMessages = async (tx: Sql, { runId, at, messages }: Messages): Promise<void> => {
-  await tx.query(
-    `insert into outbox (shard, seq, run_id, message_id, origin, type, workspace_id,
-                         destination_id, user_id, at, body)
-     select o.shard, o.seq, $1, o.message_id, o.origin, o.type, o.workspace_id, o.destination_id,
-            o.user_id, $2, o.body
-       from unnest($3::smallint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::int[],
-                   $9::int[], $10::text[], $11::bytea[])
-         as o(shard, seq, message_id, origin, type, workspace_id, destination_id, user_id, body)`,
-    [
-      runId,
-      at,
-      numberList(messages.map(({ shard }) => shard)),
-      numberList(messages.map(({ seq }) => seq)),
-      textList(messages.map(({ messageId }) => messageId)),
-      textList(messages.map(({ origin }) => origin)),
-      textList(messages.map(({ type }) => type)),
-      numberList(messages.map(({ workspaceId }) => workspaceId)),
-      numberList(messages.map(({ destinationId }) => destinationId)),
-      textList(messages.map(({ userId }) => userId)),
-      bytesList(messages.map(({ body }) => body)),
-    ],
-  )
+  if (messages.length > 0) await tx.copyIn(copyOutbox, outboxRows({ runId, at, messages }))
 }
 
 const recordChunks = async (tx: Sql, { runId, at, chunks }: Chunks): Promise<void> => {

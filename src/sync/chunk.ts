@@ -10,8 +10,8 @@ import { type Connection, isReplayable } from '../postgres/sql.ts'
 import {
   type ChangedRow,
   type Chunk,
+  claimChanged,
   type Place,
-  readChanged,
   readPlaces,
   saveChunks,
 } from './chunk-store.ts'
@@ -34,7 +34,8 @@ export type Run = {
 
 type Step = {
   readonly chunks: number
-  readonly emitted: number
+  /** In the outbox, each shard's in order. */
+  readonly messages: readonly Outbound[]
   /** Shards that may hold more. */
   readonly rest: readonly number[]
 }
@@ -87,7 +88,7 @@ const syncChunks = async (term: Term, { tx, run, shards, users }: Here): Promise
   if (epoch !== term.epoch) throw termLost()
   const swept = await sweepPlaces(term, { tx, at, places, users })
   const inHand = swept.places.map(({ shard }) => shard)
-  const changed = await readChanged(tx, { shards: inHand, audienceIds: live, limit: users })
+  const changed = await claimChanged(tx, { shards: inHand, audienceIds: live, limit: users })
   // Rows come shard by shard: only the last shard of a full reading may hold more.
   const last = changed.length < users ? undefined : changed.at(-1)?.shard
   const whole = last === undefined ? inHand.length : inHand.indexOf(last) + 1
@@ -97,7 +98,7 @@ const syncChunks = async (term: Term, { tx, run, shards, users }: Here): Promise
   const full = last !== undefined || swept.full
   return {
     chunks: chunks.length,
-    emitted: chunks.reduce((sum, { messages }) => sum + messages.length, 0),
+    messages: chunks.flatMap(({ messages }) => messages),
     rest: full ? shards.slice(whole - 1) : [],
   }
 }

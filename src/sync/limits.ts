@@ -13,6 +13,8 @@ export const syncLimits = {
   chunkReplaysMax: 50,
   /** Outbox rows of one append; a run stops to relay when it is this far ahead. */
   appendRowsMax: 1_000,
+  /** Outbox rows kept in memory between their chunk and their append; more are read back. */
+  handedRowsMax: 8_000,
   /** Appends between two readings of the topic's own bounds. */
   appendsPerBounds: 100,
   /** The longest pause after a rejected append. */

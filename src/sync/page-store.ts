@@ -1,7 +1,7 @@
 // The SQL of paging through all members of one audience, a transaction for every page.
-import type { Outbound } from '../domain/message.ts'
-import type { Sql } from '../postgres/sql.ts'
-import { instantSql, saveMessages } from './chunk-store.ts'
+import type { Connection, Sql } from '../postgres/sql.ts'
+import { instantSql } from './chunk-store.ts'
+import { copyOutbox, outboxRows, type Posted } from './outbox-copy.ts'
 
 export type Member = {
   readonly userKey: number
@@ -47,12 +47,10 @@ export const readMembers = async (tx: Sql, wanted: Wanted): Promise<readonly Mem
   return rows
 }
 
-type Posted = { readonly runId: number; readonly at: Date; readonly messages: readonly Outbound[] }
-
 /** Each shard's count goes on, so that its messages stay dense. */
-export const savePage = async (tx: Sql, posted: Posted): Promise<void> => {
+export const savePage = async (tx: Connection, posted: Posted): Promise<void> => {
   const counts = Map.groupBy(posted.messages, ({ shard }) => shard)
-  await saveMessages(tx, posted)
+  await tx.copyIn(copyOutbox, outboxRows(posted))
   await tx.query(
     `update outbox_shard s set seq = s.seq + c.emitted
        from unnest($1::smallint[], $2::int[]) as c(shard, emitted) where s.shard = c.shard`,

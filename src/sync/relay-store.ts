@@ -2,6 +2,7 @@
 import { numberList } from '../audience/lists.ts'
 import type { Outbound } from '../domain/message.ts'
 import type { Sql } from '../postgres/sql.ts'
+import type { Span } from './spans.ts'
 
 export type Taken = { readonly epoch: bigint; readonly bounds: readonly bigint[] | null }
 
@@ -62,29 +63,62 @@ const outboundOf = (row: Row, shard: number): Outbound => ({
   body: row.body,
 })
 
-type Appended = {
-  readonly epoch: bigint
+type Asked = { readonly epoch: bigint; readonly spans: readonly Span[] }
+
+/**
+ * The shards whose spans are the oldest of the outbox, and whole: erasure may have taken rows, and others
+ * may have added some before. `null` when another process holds the relay.
+ */
+export const readFirst = async (
+  sql: Sql,
+  { epoch, spans }: Asked,
+): Promise<ReadonlySet<number> | null> => {
+  const { rows } = await sql.query<{ epoch: bigint; shards: number[] }>(
+    `select r.epoch, array(
+       select s.shard
+         from unnest($1::smallint[], $2::bigint[], $3::bigint[]) as s(shard, first, last)
+              cross join lateral (
+                select count(*) as rows, min(seq) as first
+                  from (select seq from outbox o where o.shard = s.shard and o.seq <= s.last
+                         order by seq limit s.last - s.first + 2) o) as found
+        group by s.shard
+       having bool_and(found.rows = s.last - s.first + 1 and found.first = s.first)) as shards
+       from relay r`,
+    listsOf(spans),
+  )
+  return rows[0]?.epoch === epoch ? new Set(rows[0].shards) : null
+}
+
+const listsOf = (spans: readonly Span[]): readonly string[] => [
+  numberList(spans.map(({ shard }) => shard)),
+  numberList(spans.map(({ first }) => first)),
+  numberList(spans.map(({ last }) => last)),
+]
+
+type Appended = Asked & {
   /** Every entry of the relay not deleted from the outbox lies at or after these. */
   readonly bounds: readonly bigint[]
-  readonly rows: readonly { readonly shard: number; readonly seq: number }[]
 }
 
 /** Deletes what is in the log and moves the bounds; false when another process holds the relay. */
-export const checkpoint = async (sql: Sql, appended: Appended): Promise<boolean> => {
+export const checkpoint = async (
+  sql: Sql,
+  { epoch, bounds, spans }: Appended,
+): Promise<boolean> => {
+  // By place: the planner would compare a short outbox with each span as a whole.
   const { rows } = await sql.query<{ held: boolean }>(
     `with held as (
-       update relay set bounds = $2 where epoch = $1 returning epoch
+       update relay set bounds = $5 where epoch = $4 returning epoch
      ), emptied as (
-       delete from outbox o using held, unnest($3::smallint[], $4::bigint[]) as a(shard, seq)
-        where (o.shard, o.seq) = (a.shard, a.seq)
+       delete from outbox where exists (select from held) and ctid = any(array(
+         select o.place
+           from unnest($1::smallint[], $2::bigint[], $3::bigint[]) as s(shard, first, last)
+                cross join lateral (
+                  select ctid as place from outbox
+                   where shard = s.shard and seq between s.first and s.last offset 0) o))
      )
-     select exists (select 1 from held) as held`,
-    [
-      appended.epoch,
-      appended.bounds,
-      numberList(appended.rows.map(({ shard }) => shard)),
-      numberList(appended.rows.map(({ seq }) => seq)),
-    ],
+     select exists (select from held) as held`,
+    [...listsOf(spans), epoch, bounds],
   )
   return rows[0]?.held === true
 }

@@ -5,19 +5,29 @@
 // rejected append, which may have been written all the same, it reads that stretch and deletes from
 // the outbox what it finds there. An append of a replaced relay that lands even later repeats a seq,
 // which delivery drops.
+//
+// What this process wrote itself it need not read back: a chunk hands its rows over once they are
+// committed. Before they are appended the outbox is asked whether they are still there, all of them and
+// with nothing before them in their shards; of any other shard the rows are read.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Outbound, outboundKey } from '../domain/message.ts'
 import { Fault } from '../fault.ts'
 import type { At } from '../log/log.ts'
-import { checkpoint, readOutbox, takeRelay } from './relay-store.ts'
+import { type Handed, openHanded } from './handed.ts'
+import { checkpoint, readFirst, readOutbox, takeRelay } from './relay-store.ts'
+import { spansOf } from './spans.ts'
 import { type SyncDeps, type Term, termLost } from './term.ts'
 
 export type Relay = {
+  /** Takes committed rows, each shard's in order; never waits. */
+  hand(rows: readonly Outbound[]): void
+  /** Resolves once what was handed over before is in the log; what could not be is, too. */
+  forward(): Promise<void>
   /** Resolves once every row in the outbox when it was called is in the log and deleted. */
   drain(): Promise<void>
 }
 
-type State = { bounds: readonly bigint[]; appends: number }
+type State = { bounds: readonly bigint[]; appends: number; readonly handed: Handed }
 
 /** Takes the relay over; the epoch fences everything of the term. */
 export const takeOver = async (
@@ -30,30 +40,62 @@ export const takeOver = async (
 }
 
 export const openRelay = async (term: Term, bounds: State['bounds']): Promise<Relay> => {
-  const state: State = { bounds, appends: 0 }
+  const state: State = { bounds, appends: 0, handed: openHanded(term.deps.limits.handedRowsMax) }
   await reconcile(term, state)
   let turn: Promise<void> = Promise.resolve()
-  return {
-    drain: () => {
-      const next = turn.then(() => drain(term, state))
-      turn = next.catch(() => undefined)
-      return next
-    },
+  const inTurn = (work: (term: Term, state: State) => Promise<void>) => () => {
+    const next = turn.then(() => work(term, state))
+    turn = next.catch(() => undefined)
+    return next
   }
+  return { hand: state.handed.add, forward: inTurn(forward), drain: inTurn(drain) }
+}
+
+/** What was handed over, and all of the outbox where that could not be. */
+const forward = async (term: Term, state: State): Promise<void> => {
+  const whole = await sendHanded(term, state)
+  if (state.handed.turnedAway() || !whole) await sendOutbox(term, state)
 }
 
 const drain = async (term: Term, state: State): Promise<void> => {
+  await sendHanded(term, state)
+  await sendOutbox(term, state)
+}
+
+/** False where some are left to be read from the outbox. */
+const sendHanded = async (term: Term, state: State): Promise<boolean> => {
   const { pool, limits } = term.deps
+  let whole = true
   for (;;) {
+    const rows = state.handed.take(limits.appendRowsMax)
+    if (rows.length === 0) return whole
     term.signal.throwIfAborted()
-    const rows = await readOutbox(pool, { epoch: term.epoch, limit: limits.appendRowsMax })
-    if (rows === null) throw termLost()
-    if (rows.length === 0) return
-    await send(term, state, rows)
+    const first = await readFirst(pool, { epoch: term.epoch, spans: spansOf(rows) })
+    if (first === null) throw termLost()
+    const sure = rows.filter(({ shard }) => first.has(shard))
+    const sent = sure.length === 0 || (await send(term, state, sure))
+    whole &&= sent && sure.length === rows.length
   }
 }
 
-const send = async (term: Term, state: State, rows: readonly Outbound[]): Promise<void> => {
+const sendOutbox = async (term: Term, state: State): Promise<void> => {
+  const { pool, limits } = term.deps
+  for (;;) {
+    term.signal.throwIfAborted()
+    const handed = state.handed.count()
+    const rows = await readOutbox(pool, { epoch: term.epoch, limit: limits.appendRowsMax })
+    if (rows === null) throw termLost()
+    if (rows.length > 0) await send(term, state, rows)
+    else {
+      // Committed before an outbox that was empty: none of them is in it any more.
+      state.handed.take(handed)
+      return
+    }
+  }
+}
+
+/** False where the log refused: some of them may be in the outbox still. */
+const send = async (term: Term, state: State, rows: readonly Outbound[]): Promise<boolean> => {
   const { appender, codecs, limits, logger } = term.deps
   const entries = rows.map((row) => ({
     key: outboundKey(row),
@@ -65,7 +107,8 @@ const send = async (term: Term, state: State, rows: readonly Outbound[]): Promis
   } catch (error) {
     if (!(error instanceof Fault && error.retriable)) throw error
     logger.warn({ err: error, rows: rows.length }, 'append.rejected')
-    return recover(term, state)
+    await recover(term, state)
+    return false
   }
   state.appends += 1
   const bounds =
@@ -73,6 +116,7 @@ const send = async (term: Term, state: State, rows: readonly Outbound[]): Promis
       ? await ends(term.deps)
       : advance(state.bounds, placed)
   await save(term, state, { bounds, rows })
+  return true
 }
 
 const save = async (
@@ -80,7 +124,9 @@ const save = async (
   state: State,
   done: { readonly bounds: readonly bigint[]; readonly rows: readonly Place[] },
 ): Promise<void> => {
-  if (!(await checkpoint(term.deps.pool, { epoch: term.epoch, ...done }))) throw termLost()
+  const spans = spansOf(done.rows)
+  const { epoch } = term
+  if (!(await checkpoint(term.deps.pool, { epoch, bounds: done.bounds, spans }))) throw termLost()
   state.bounds = done.bounds
 }
 

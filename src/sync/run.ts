@@ -85,13 +85,14 @@ const syncInParallel = async (term: Term, relay: Relay, { run, shards }: Work) =
         whole,
         { run, shards: left.splice(0, limits.shardsOfStep) },
         async (step) => {
-          total.emitted += step.emitted
+          total.emitted += step.messages.length
           total.chunks += step.chunks
-          ahead += step.emitted
+          relay.hand(step.messages)
+          ahead += step.messages.length
           if (ahead < limits.appendRowsMax) return
           // The outbox stays short: whoever fills it helps to empty it.
           ahead = 0
-          await relay.drain()
+          await relay.forward()
         },
       )
   }

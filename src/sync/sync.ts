@@ -1,5 +1,5 @@
 // The sync stage: of all processes that run it one leads, and syncs audiences into topic `outbound`.
-import { sweepDue } from '../audience/sweep.ts'
+import { openSweep } from '../audience/sweep.ts'
 import { type Bell, hangBell } from '../bell.ts'
 import { Fault } from '../fault.ts'
 import { leadOnce } from '../postgres/lead.ts'
@@ -20,7 +20,11 @@ type StartDeps = Omit<SyncDeps, 'limits' | 'sweepDue'> & {
 }
 
 export const startSync = (start: StartDeps): Running => {
-  const deps: SyncDeps = { sweepDue, ...start, limits: { ...syncLimits, ...start.limits } }
+  const deps: SyncDeps = {
+    sweepDue: openSweep(),
+    ...start,
+    limits: { ...syncLimits, ...start.limits },
+  }
   const stopping = new AbortController()
   const bell = hangBell()
   const done = serve(deps, bell, stopping.signal)

@@ -1,21 +1,13 @@
 // What one term of leadership has in hand: the stage's dependencies, the epoch and the lock.
 import type { Logger } from 'pino'
+import type { SweepDue } from '../audience/sweep.ts'
 import type { Live } from '../domain/configuration.ts'
 import type { Outbound } from '../domain/message.ts'
 import { Fault } from '../fault.ts'
 import type { Appender, Codec, Source } from '../log/log.ts'
-import type { Connection, Pool, Sql } from '../postgres/sql.ts'
+import type { Pool, Sql } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
 import type { SyncLimits } from './limits.ts'
-
-export type SweepDue = (
-  tx: Connection,
-  sweep: {
-    readonly shard: number
-    readonly at: Date
-    readonly limit: number
-  },
-) => Promise<number>
 
 export type SyncDeps = {
   readonly source: Source

@@ -1,7 +1,9 @@
 // What the acceptance asks for: audiences over purchases, and what the naive evaluator says of them.
-import type { Audience } from '../oracle/language.ts'
-import { history, type Told } from '../oracle/oracle.ts'
-import type { Call } from '../oracle/people.ts'
+
+import { answerOf, isSeen } from '../oracle/oracle.ts'
+import { peopleOf } from '../oracle/people.ts'
+import type { Audience, Call, Json } from '../support/language.ts'
+import { changesBetween, type Told } from '../support/told.ts'
 import { firstDay, type Purchase } from './purchases.ts'
 
 export const stepMs = 3 * 3_600_000
@@ -65,10 +67,38 @@ export const threeAudiences = (purchases: readonly Purchase[]): Scenario => ({
 
 /** By instant, what its sync must say; calls are received at the first instant not before them. */
 export const expectedMessages = (
-  { calls, definitions }: Scenario,
+  scenario: Scenario,
   instants: readonly number[],
 ): readonly (readonly string[])[] =>
-  history(calls, definitions, instants).map((told) => told.map(line).sort())
+  history(scenario, instants).map((told) => told.map(line).sort())
+
+/**
+ * What the sync at each instant must say, for calls in which nobody changes identity (each has a user id,
+ * none is an alias): then each person can be followed alone. No instant is skipped because nothing could
+ * have changed.
+ */
+export const history = (
+  { calls, definitions }: Scenario,
+  instants: readonly number[],
+): readonly (readonly Told[])[] => {
+  if (calls.some(({ type, userId, anonymousId }) => type === 'alias' || !userId || anonymousId))
+    throw new Error('history follows people who never change identity: use answers')
+  const told: Told[][] = instants.map(() => [])
+  for (const person of peopleOf(calls))
+    for (const definition of definitions) {
+      const userId = person.userId as string
+      const had = (value: Json | undefined) => new Map(value === undefined ? [] : [[userId, value]])
+      let before: Json | undefined
+      instants.forEach((at, index) => {
+        const asked = { person, at, others: definitions, zone: 'UTC' }
+        const value = isSeen(person, at) ? answerOf(definition, asked, [person]) : undefined
+        if (value === before) return
+        told[index]?.push(...changesBetween(definition, had(before), had(value)))
+        before = value
+      })
+    }
+  return told
+}
 
 /** One message as a line to compare by. */
 export const line = ({ userId, audience, value }: Told): string =>

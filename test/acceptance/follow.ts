@@ -1,7 +1,6 @@
 // One acceptance run: calls in, syncs at instants, and topic `outbound` compared after each.
 import { expect } from 'vitest'
-import type { Call } from '../oracle/people.ts'
-import type { Json } from '../oracle/values.ts'
+import type { Call, Json } from '../support/language.ts'
 import { seeded } from '../support/seeded.ts'
 import { expectedMessages, line, type Scenario, stepMs } from './expectation.ts'
 import type { Line, Step } from './line.ts'

@@ -1,11 +1,9 @@
 // An acceptance run on a Kafka broker and a schema registry of its own, by one process or several.
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { pino } from 'pino'
 import { openCodecs } from '../../src/log/avro.ts'
 import { kafkaSource } from '../../src/log/kafka.ts'
 import { openRegistry } from '../../src/log/registry.ts'
+import { ownFolder } from '../support/folder.ts'
 import { startKafka } from '../support/kafka.ts'
 import { type ProcessOptions, removeDataDir } from '../support/process.ts'
 import { openReceiver } from '../support/receiver.ts'
@@ -28,7 +26,7 @@ type Options = {
 
 export const runOnKafka = async ({ shared, ...options }: Options): Promise<Reached> => {
   const [broker, registry] = [await startKafka(), await startRegistry()]
-  const dataDir = await mkdtemp(join(tmpdir(), 'millrace-acceptance-'))
+  const dataDir = await ownFolder('acceptance')
   const receiver = await openReceiver({ secret: sharedSecret })
   const where: ProcessOptions = shared ? { databaseUrl: shared.databaseUrl } : { dataDir }
   const line = await startLine(

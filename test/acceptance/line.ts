@@ -1,7 +1,7 @@
 // Millrace under test: processes of which one is killed with -9 at random and started again, and a sender that
 // repeats every batch which was not answered.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Call } from '../oracle/people.ts'
+import type { Call } from '../support/language.ts'
 import { type MillraceProcess, type ProcessOptions, startProcess } from '../support/process.ts'
 import type { Scenario } from './expectation.ts'
 

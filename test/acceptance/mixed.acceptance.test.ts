@@ -2,9 +2,9 @@
 // three computed traits: every message of every sync equals the naive evaluator's. The short form syncs at
 // every twentieth instant for every 240th customer (`MIXED_EVERY` sets another), `MIXED=long` at all 4,369 for all.
 import { expect, test } from 'vitest'
-import type { Audience } from '../oracle/language.ts'
 import { openLine } from '../property/audience-line.ts'
 import { cloneDatabase } from '../support/database.ts'
+import type { Audience } from '../support/language.ts'
 import { seed } from '../support/seed.ts'
 import { everyInstant, expectedMessages } from './expectation.ts'
 import { mixedScenario } from './mixed.ts'

@@ -1,7 +1,6 @@
 // Twenty audiences of all kinds of conditions and three computed traits over purchases, and the calls that
 // feed them.
-import type { Audience, Measure } from '../oracle/language.ts'
-import type { Call } from '../oracle/people.ts'
+import type { Audience, Call, Measure } from '../support/language.ts'
 import { messageIdOf, type Scenario } from './expectation.ts'
 import type { Purchase } from './purchases.ts'
 

@@ -1,10 +1,8 @@
 // Eighteen months of purchases through the embedded line, synced every three hours of data time: every
 // message equals the naive evaluator's, while the process is killed with -9 twenty times.
 // `ACCEPTANCE_EVERY=4` syncs at every fourth of these instants only, `ACCEPTANCE_CUSTOMERS=4` takes every fourth customer.
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { ownFolder } from '../support/folder.ts'
 import { seed } from '../support/seed.ts'
 import { runEmbedded } from './embedded.ts'
 import { everyInstant, threeAudiences } from './expectation.ts'
@@ -15,7 +13,7 @@ const every = Number(process.env['ACCEPTANCE_EVERY'] ?? 1)
 test('every sync of eighteen months equals the naive evaluator, through twenty kills', async () => {
   const { name, purchases } = loadSampled(seed)
   process.stdout.write(`purchases: ${name}, SEED=${seed}\n`)
-  const dataDir = await mkdtemp(join(tmpdir(), 'millrace-acceptance-'))
+  const dataDir = await ownFolder('acceptance')
   const instants = everyInstant().filter((_, at) => at % every === 0)
   const scenario = threeAudiences(purchases)
   const run = { dataDir, scenario, instants, kills: 20, seed }

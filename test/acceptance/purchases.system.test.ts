@@ -1,8 +1,6 @@
 // The acceptance in a minute, on a generated set: a few customers, every third day, through two kills.
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { ownFolder } from '../support/folder.ts'
 import { seed } from '../support/seed.ts'
 import { runEmbedded } from './embedded.ts'
 import { everyInstant, threeAudiences } from './expectation.ts'
@@ -10,7 +8,7 @@ import { generatePurchases } from './purchases.ts'
 
 test('sampled syncs of generated purchases equal the naive evaluator, through two kills', async () => {
   process.stdout.write(`generated purchases, SEED=${seed}\n`)
-  const dataDir = await mkdtemp(join(tmpdir(), 'millrace-acceptance-'))
+  const dataDir = await ownFolder('acceptance')
   const { kills, messages, told, wrong } = await runEmbedded({
     dataDir,
     scenario: threeAudiences(generatePurchases(seed, 200)),

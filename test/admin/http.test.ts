@@ -1,6 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { connect, createServer, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { stringify } from 'yaml'
@@ -8,6 +7,7 @@ import { attemptSpan, ensureSpans, spanOf } from '../../src/deliver/spans.ts'
 import { openPool } from '../../src/postgres/pool.ts'
 import { gainPosition } from '../../src/postgres/position.ts'
 import { cloneDatabase } from '../support/database.ts'
+import { ownFolder } from '../support/folder.ts'
 import { startTestAdmin } from './start.ts'
 
 const file = {
@@ -149,7 +149,7 @@ describe('the admin API over HTTP', async () => {
 
 describe('the admin API with Postgres away', async () => {
   const { url } = await cloneDatabase()
-  const near = await mkdtemp(join(tmpdir(), 'millrace-proxy-'))
+  const near = await ownFolder('proxy')
   const far = decodeURIComponent(/host=([^&]+)/.exec(url)?.[1] ?? '')
   const proxy = await startProxy(join(near, socketName), join(far, socketName))
   const pool = openPool({

@@ -102,6 +102,8 @@ describe('replays', async () => {
     ])
     expect((await refused({ types: ['shout'] }))[0]).toBe(400)
     expect((await refused({ ratePerSecond: 0 }))[0]).toBe(400)
+    expect(await refused({ since: undefined })).toEqual([400, 'field_missing', '/since'])
+    expect((await refused({ reasons: [] }))[0]).toBe(400)
   })
 
   test('is made, watched and steered, and every step stands in the audit log', async () => {
@@ -148,6 +150,31 @@ describe('replays', async () => {
       err: expect.stringContaining('--from takes a time in ISO 8601') as string,
     })
     await pool.query('update replay set settled = true')
+  })
+
+  test('of what is dead at the destination only that is counted and sent, of all of the log', async () => {
+    const [first, second] = await log.source().bounds('calls')
+    const [partition, end] = first && first.end > 0n ? [0, first.end] : [1, second?.end ?? 0n]
+    await pool.query(
+      `insert into dead (topic, partition, log_offset, destination_id, message_id, type, reason, attempts, dead_at)
+       select 'calls', $1, o, $2, 'd' || o, 'track', case when o = 0 then 'expired' else 'status_410' end, 1, $3
+         from generate_series(0, $4::int - 1) as o`,
+      [partition, destinationId, now, Number(end)],
+    )
+    const whole = { destinationId, reasons: ['expired'] }
+    const { body } = await admin('POST', path, { ...whole, dryRun: true })
+    expect(body).toMatchObject({ complete: true, total: 1, selected: 1 })
+    const run = cliAgainst({ databaseUrl, url })
+    const counted = await run([
+      ...['replay', '--destination', 'Webhooks', '--reason', 'expired', '--dry-run'],
+    ])
+    expect([counted.code, counted.out]).toEqual([0, expect.stringMatching(/^would send [01] call/)])
+    const from = ['replay', '--destination', 'Webhooks', '--reason', 'expired', '--rate', '5']
+    expect((await run(from)).code).toBe(0)
+    const { replays } = (await viewer('GET', path)).body
+    expect(replays[0]).toMatchObject({ state: 'running', reasons: ['expired'], types: null })
+    await pool.query('update replay set settled = true')
+    await pool.query('delete from dead')
   })
 
   test('no more are open than there are shards', async () => {

@@ -1,9 +1,5 @@
 // The archive stage on a real database and a real folder, with the log in memory and the product's own codecs.
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import pino from 'pino'
-import { afterAll } from 'vitest'
 import { startArchive } from '../../src/archive/archive.ts'
 import { archiveHistory } from '../../src/archive/history.ts'
 import type { ArchivedTopic } from '../../src/archive/name.ts'
@@ -15,6 +11,7 @@ import type { Batch, History, Recorded } from '../../src/log/log.ts'
 import { memoryLog } from '../../src/log/memory.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
 import type { Running } from '../../src/running.ts'
+import { ownFolder } from '../support/folder.ts'
 
 export const codecs = await openCodecs({})
 export const day = 86_400_000
@@ -44,8 +41,7 @@ export const aCall = (over: Partial<Message> & { readonly text?: string } = {}):
 }
 
 export const aFolder = async (): Promise<string> => {
-  const folder = await mkdtemp(join(tmpdir(), 'millrace-archive-'))
-  afterAll(() => rm(folder, { recursive: true, force: true }))
+  const folder = await ownFolder('archive')
   return folder
 }
 

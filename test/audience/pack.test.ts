@@ -108,7 +108,7 @@ test('what is no longer known is left out', () => {
   expect([[...summariesOf(back).keys()], back.members]).toEqual([[1, 3], [3]])
 })
 
-test('a user of 40 leaves and a dozen traits takes less than 2 kB', () => {
+test('P11: a user of 40 leaves and a dozen traits takes less than 2 kB', () => {
   const bucket = Math.floor(Date.UTC(2026, 0, 1) / 3_600_000)
   const folded = Array.from({ length: 120 }, (_, at): [number, number] => [
     (at % 40) + 1,
@@ -126,7 +126,7 @@ const anyLeaf = new Map(
   Array.from({ length: 40 }, (_, at) => [at + 1, leafOf(at + 1) as PlannedLeaf]),
 )
 
-test('absorbing gives what one user with all events would have', () => {
+test('P7: absorbing gives what one user with all events would have', () => {
   fc.assert(
     fc.property(events, events, (left, right) => {
       const survivor = userOf(left, [])

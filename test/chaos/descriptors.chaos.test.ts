@@ -1,7 +1,6 @@
 // Out of descriptors: our own fault, which costs no receiver its breaker and no message its window.
 import { fork } from 'node:child_process'
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
@@ -10,6 +9,7 @@ import { digestOf, logKey } from '../../src/domain/message.ts'
 import { openCodecs } from '../../src/log/avro.ts'
 import { postgresAppender } from '../../src/log/postgres.ts'
 import { cloneDatabase } from '../support/database.ts'
+import { ownFolder } from '../support/folder.ts'
 import { openReceiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
 import type { FewNews, FewStart } from './few-descriptors-child.ts'
@@ -45,8 +45,7 @@ test('out of descriptors messages wait a little, no URL is left alone for it, an
     await sleep(200)
     return 200
   })
-  const folder = await mkdtemp(join(tmpdir(), 'few-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
+  const folder = await ownFolder('few')
   const execPath = join(folder, 'node')
   await writeFile(
     execPath,

@@ -14,7 +14,7 @@ if ((part !== undefined && part !== 'deliver') || more.length > 0) {
 const isLong = part === 'deliver'
 const seed = values.seed ?? process.env['SEED'] ?? String(Date.now() % 1_000_000)
 process.stdout.write(`chaos: the ${isLong ? 'long' : 'short'} form, seed ${seed}\n`)
-const run = spawn('vitest', ['run', '--project', 'chaos'], {
+const run = spawn('vitest', ['run', '--project', 'chaos*'], {
   stdio: 'inherit',
   env: {
     ...process.env,

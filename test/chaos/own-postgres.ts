@@ -1,12 +1,12 @@
 // A Postgres server of a test's own: stopped and started again, or killed with -9, while others use it.
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type EmbeddedPostgres, startPostgres } from '../../src/postgres/embedded.ts'
 import { knownCluster } from '../../src/postgres/embedded-place.ts'
 import { migrate } from '../../src/postgres/migrate.ts'
 import { openPool } from '../../src/postgres/pool.ts'
 import type { Database } from '../support/database.ts'
+import { ownFolder } from '../support/folder.ts'
 
 export type OwnPostgres = Database & {
   /** SIGINT: connections are closed, what was committed is written, nobody is waited for. */
@@ -18,7 +18,7 @@ export type OwnPostgres = Database & {
 }
 
 export const openOwnPostgres = async (): Promise<OwnPostgres> => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'millrace-chaos-'))
+  const dataDir = await ownFolder('chaos')
   const launch = () => startPostgres({ dataDir, settings: { max_connections: '100' } })
   let server: EmbeddedPostgres | null = await launch()
   const { url } = server

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { stringify } from 'yaml'
 import { endRun, startTestAdmin } from '../admin/start.ts'
+import { ownFolder } from '../support/folder.ts'
 import { cliAgainst } from '../support/run-cli.ts'
 import { until } from '../support/until.ts'
 
@@ -24,9 +24,8 @@ describe('the commands that configure a running Millrace', async () => {
   const { url, databaseUrl, pool } = await startTestAdmin()
   let directory = ''
   beforeAll(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'millrace-cli-'))
+    directory = await ownFolder('cli')
   })
-  afterAll(() => rm(directory, { recursive: true }))
 
   const run = cliAgainst({ databaseUrl, url })
   const write = async (name: string, content: string) => {

@@ -1,20 +1,19 @@
 // `millrace import -` as a process of its own: what is piped into it, and at what pace.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { startTestAdmin } from '../admin/start.ts'
 import { aTrack, importRig, ndjson } from '../import/rig.ts'
 import { runCommand } from '../support/command.ts'
 import { cloneDatabase } from '../support/database.ts'
+import { ownFolder } from '../support/folder.ts'
 
 describe('millrace import', async () => {
   const { pool } = await cloneDatabase()
   const rig = importRig(pool)
   const { url } = await startTestAdmin({ pool, live: rig.live as never, imports: rig.imports })
-  const folder = await mkdtemp(join(tmpdir(), 'millrace-import-stream-'))
-  afterAll(() => rm(folder, { recursive: true, force: true }))
+  const folder = await ownFolder('import-stream')
 
   const run = async (what: readonly string[], input: Uint8Array | null = null) => {
     const to = ['--write-key', 'wk_web', '--admin-url', url, '--admin-token', 'given-admin-token']

@@ -1,13 +1,13 @@
 import { hash } from 'node:crypto'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/domain/message.ts'
 import { startTestAdmin } from '../admin/start.ts'
 import { aTrack, importRig, ndjson } from '../import/rig.ts'
 import { cloneDatabase } from '../support/database.ts'
+import { ownFolder } from '../support/folder.ts'
 import { cliAgainst } from '../support/run-cli.ts'
 
 describe('millrace import', async () => {
@@ -19,8 +19,7 @@ describe('millrace import', async () => {
     imports: rig.imports,
   })
   const run = cliAgainst({ databaseUrl, url })
-  const folder = await mkdtemp(join(tmpdir(), 'millrace-import-'))
-  afterAll(() => rm(folder, { recursive: true, force: true }))
+  const folder = await ownFolder('import')
   const key = ['--write-key', 'wk_web']
 
   const file = async (name: string, content: string | Buffer) => {

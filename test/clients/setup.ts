@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { TestProject } from 'vitest/node'
 import { removeDataDir, startProcess } from '../support/process.ts'
+import { orStopped } from '../support/stops.ts'
 
 /** Each is `null` where its runtime cannot be had. */
 export type Runtimes = {
@@ -44,12 +45,18 @@ export const setup = async (project: TestProject): Promise<() => Promise<void>> 
   const chromium = node === null ? null : await orNone('Chromium', findChromium)
   project.provide('runtimes', { node, python, go, chromium })
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-clients-'))
-  const millrace = await startProcess({ dataDir, time: 'running' })
+  const millrace = await orStopped(
+    () => removeDataDir(dataDir),
+    () => startProcess({ dataDir, time: 'running' }),
+  )
   const { collectUrl, adminUrl, token } = millrace
   project.provide('millrace', { collectUrl, adminUrl, token })
   return async () => {
-    await millrace.stop()
-    await removeDataDir(dataDir)
+    try {
+      await millrace.stop()
+    } finally {
+      await removeDataDir(dataDir)
+    }
   }
 }
 

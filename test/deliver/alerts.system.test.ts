@@ -57,7 +57,7 @@ describe('alerts', async () => {
         url: operator.url,
         secret: 'operators',
         post,
-        sql: database.pool,
+        pool: database.pool,
         live,
         clock: () => new Date(line.now()),
         logger: pino({ level: 'silent' }),
@@ -258,12 +258,15 @@ describe('alerts', async () => {
     const types = (requests: readonly { readonly json: Record<string, unknown> }[]) =>
       [...new Set(typesOf(requests))].toSorted().join(' ')
 
-    /** A process's alerts: so many steps after it took the first one, it is gone. */
+    /** How many steps after it took the first one; `answer`: as soon as the operator answered. */
+    type Kill = number | 'answer'
+
+    /** A process's alerts, which are gone by then. */
     const mortalAlerts = (
       alertsOf: (over: Partial<AlertDeps>) => Alerts,
-      { steps, crash }: { readonly steps: number; readonly crash: () => void },
+      { steps, crash }: { readonly steps: Kill; readonly crash: () => void },
     ) => {
-      let left = steps
+      let left = steps === 'answer' ? Number.POSITIVE_INFINITY : steps
       let hasTaken = false
       const pass = () => {
         if (!hasTaken || left <= 0) return
@@ -281,14 +284,21 @@ describe('alerts', async () => {
       posts.push(post)
       const { pool } = database
       const alerts = alertsOf({
-        post: (request) => step(() => post(request)),
-        sql: {
+        post: (request) =>
+          step(async () => {
+            const result = await post(request)
+            if (steps === 'answer') left = 1
+            return result
+          }),
+        pool: {
+          ...pool,
           query: (text, values) =>
             step(async () => {
               const result = await pool.query(text, values)
               hasTaken ||= result.rows.length > 0
               return result as never
             }),
+          transaction: (work, options) => step(() => pool.transaction(work, options)),
         },
       })
       // It never ends, as it is gone.
@@ -302,8 +312,9 @@ describe('alerts', async () => {
       let repeats = 0
       let kills = 0
       // Enough to be killed before and after each: take, count, post, forget, of two alerts.
-      for (let steps = 1; steps <= 16; steps += 1) {
-        const id = 100 + steps
+      const all: readonly Kill[] = ['answer', ...Array.from({ length: 16 }, (_, at) => at + 1)]
+      for (const [at, steps] of all.entries()) {
+        const id = 100 + at
         const url = `${target.url}/${id}`
         live.replace({ destinations: [aDestination({ id, webhooks: to(url) })] })
         const { alerts, isDead } = mortalAlerts(alertsOf, { steps, crash: () => life.crash() })

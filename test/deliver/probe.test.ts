@@ -1,7 +1,7 @@
 // When many messages of a broken URL are due at once, one of them finds out how it is, and the others must not be left over.
 import { expect, test } from 'vitest'
 import { aDestination, aLive, to } from '../support/configuration.ts'
-import { until } from '../support/until.ts'
+import { until, untilStill } from '../support/until.ts'
 import { useRig } from './rig.ts'
 
 const { receiver, open, rowsOf } = await useRig()
@@ -9,7 +9,10 @@ const { receiver, open, rowsOf } = await useRig()
 test('a probe that fails leaves nothing behind that keeps the next probe from being made', async () => {
   const hook = await receiver()
   hook.reply(() => 503)
-  const rig = open(aLive({ destinations: [aDestination({ webhooks: to(hook.url) })] }))
+  // Looks about as often as the clock is put forward below, however slow the machine is.
+  const rig = open(aLive({ destinations: [aDestination({ webhooks: to(hook.url) })] }), {
+    limits: { claimEveryMs: 5, urlEveryMs: 5 },
+  })
   rig.start()
   const total = 12
   await rig.append(Array.from({ length: total }, (_, at) => rig.aCall({ userId: `u${at}` })))
@@ -21,6 +24,11 @@ test('a probe that fails leaves nothing behind that keeps the next probe from be
   await until(
     async () => (await rowsOf('parked')).filter(({ lease_owner }) => lease_owner).length === 0,
     'nothing is in hand that is not tried',
+  )
+  // One finds out for all of them.
+  await untilStill(
+    async () => hook.requests.length + (await rowsOf('parked')).length,
+    'it is quiet',
   )
   expect(hook.requests.length).toBe(tried + 1)
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { loadLedger, sumLedger } from '../../src/deliver/ledger.ts'
 import { aDestination, aLive, to } from '../support/configuration.ts'
-import { until } from '../support/until.ts'
+import { until, untilStill } from '../support/until.ts'
 import { useRig } from './rig.ts'
 
 const { receiver, open, rowsOf, drained, database, lines } = await useRig()
@@ -38,6 +38,8 @@ const scene = async (limits: Record<string, number>) => {
   }
   return { sick, well, rig, many, drainParked }
 }
+
+const parkedRows = async () => (await rowsOf('parked')).length
 
 const stateLines = () =>
   lines.filter(({ msg }) => msg === 'quota.changed').map(({ state }) => state)
@@ -106,15 +108,9 @@ test('beyond the hard quota nothing is parked or dropped: the partition waits, a
   rig.start()
   await rig.append(many(0, 200))
   await until(() => stateLines().includes('braked'), 'it is braked')
-  await until(async () => (await rowsOf('parked')).length >= 40, 'so many are parked')
+  await until(async () => (await parkedRows()) >= 40, 'so many are parked')
   // As much as was on its way, and no more, however long it goes on.
-  let length = -1
-  await until(async () => {
-    const before = length
-    length = (await rowsOf('parked')).length
-    await new Promise((resolve) => setTimeout(resolve, 200))
-    return before === length
-  }, 'nothing more is parked')
+  const length = await untilStill(parkedRows, 'nothing more is parked')
   expect(length).toBeLessThan(200)
   expect(await rowsOf('dead')).toEqual([])
   await drainParked()
@@ -133,11 +129,14 @@ test('what one process parked counts for the quota of another', async () => {
   await drained(rig)
   await first.running.stop()
   rig.start()
-  // Read from the ledger before the next messages come.
-  await until(async () => {
-    await rig.append(many(100, 1))
+  const own = 20
+  for (let sent = 0; sent < own - 1 && !stateLines().includes('spilling'); sent += 1) {
+    await rig.append(many(100 + sent, 1))
     await drained(rig)
-    return stateLines().includes('spilling')
-  }, 'it spills')
-  expect((await rowsOf('parked')).length).toBeLessThan(60)
+    // The ledger is read many times before the next one comes.
+    await untilStill(parkedRows, 'it is parked')
+  }
+  expect(stateLines()).toEqual(['spilling'])
+  // What it parked itself would not have been enough.
+  expect(await parkedRows()).toBeLessThan(18 + own)
 })

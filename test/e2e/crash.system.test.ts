@@ -1,12 +1,10 @@
 // Millrace is killed with -9 while it is sent calls, again and again; then its calls are counted.
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { postgresSource } from '../../src/log/postgres.ts'
 import { findPostgres } from '../../src/postgres/embedded.ts'
 import { openPool } from '../../src/postgres/pool.ts'
 import { applyFile, countLog, countMetered, countPosts, totalOf } from '../support/far-end.ts'
+import { ownFolder } from '../support/folder.ts'
 import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
 import { openReceiver } from '../support/receiver.ts'
 import { seed } from '../support/seed.ts'
@@ -18,7 +16,7 @@ import { until } from '../support/until.ts'
 const kills = Number(process.env['CRASH_KILLS'] ?? 4)
 const writeKey = 'wk_crash_web'
 
-const dataDir = await mkdtemp(join(tmpdir(), 'millrace-crash-'))
+const dataDir = await ownFolder('crash')
 const receiver = await openReceiver({ secret: 's3cret' })
 let millrace: MillraceProcess
 

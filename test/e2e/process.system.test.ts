@@ -1,13 +1,11 @@
 // Millrace as a process under virtual time: the line from a call to a webhook, across kill -9.
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import { ownFolder } from '../support/folder.ts'
 import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
 import { openReceiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
 
-const dataDir = await mkdtemp(join(tmpdir(), 'millrace-process-'))
+const dataDir = await ownFolder('process')
 const receiver = await openReceiver({ secret: 's3cret' })
 const arrived = (type: string) =>
   receiver.requests.map(({ json }) => json).filter((json) => json['type'] === type)

@@ -1,12 +1,10 @@
 // A published SDK sends every kind of call to a running Millrace; the webhook gets each exactly once, in the
 // shape its type has.
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { Analytics } from '@segment/analytics-node'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { acceptsWriteKey, apply } from '../support/applied.ts'
 import { device, everyCall } from '../support/every-call.ts'
+import { ownFolder } from '../support/folder.ts'
 import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
 import { openReceiver, type Receiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
@@ -19,7 +17,7 @@ let dataDir: string
 
 beforeAll(async () => {
   receiver = await openReceiver({ secret: sharedSecret })
-  dataDir = await mkdtemp(join(tmpdir(), 'millrace-sdk-'))
+  dataDir = await ownFolder('sdk')
   millrace = await startProcess({ dataDir })
   const configuration = {
     workspaces: [

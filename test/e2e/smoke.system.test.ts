@@ -1,8 +1,7 @@
 // One command on a bare machine: what it prints works, a second start keeps the data, and stopping drains.
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -10,6 +9,7 @@ import { afterEach, expect, test } from 'vitest'
 import { findPostgres } from '../../src/postgres/embedded.ts'
 import { knownCluster } from '../../src/postgres/embedded-place.ts'
 import { type CommandRun, runCommand } from '../support/command.ts'
+import { ownFolder } from '../support/folder.ts'
 import { removeDataDir } from '../support/process.ts'
 
 const run = promisify(execFile)
@@ -25,7 +25,7 @@ afterEach(async () => {
 })
 
 const aDataDir = async () => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'millrace-smoke-'))
+  const dataDir = await ownFolder('smoke')
   directories.push(dataDir)
   return dataDir
 }

@@ -1,14 +1,12 @@
 // Usage of a whole Millrace that is killed with -9 under load, over the end of a month.
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { trackedOf } from '../oracle/usage.ts'
+import { ownFolder } from '../support/folder.ts'
+import { trackedOf } from '../support/naive-usage.ts'
 import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
 import { seeded } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
 
-const dataDir = await mkdtemp(join(tmpdir(), 'millrace-usage-'))
+const dataDir = await ownFolder('usage')
 const processes: MillraceProcess[] = []
 
 afterAll(async () => {

@@ -1,11 +1,11 @@
 // The command and the server are killed with -9 while they import, again and again; then lines are counted.
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { Source } from '../../src/log/log.ts'
 import { type CommandRun, runCommand } from '../support/command.ts'
 import { applyFile, countLog, countMetered, totalOf } from '../support/far-end.ts'
+import { ownFolder } from '../support/folder.ts'
 import type { MillraceProcess } from '../support/process.ts'
 import { seeded } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
@@ -38,7 +38,7 @@ const shownBy = async (millrace: MillraceProcess): Promise<Shown | undefined> =>
 const isBroken = (n: number) => n % brokenEvery === 7
 
 export const killWhileImporting = async (scene: Scene): Promise<void> => {
-  const folder = await mkdtemp(join(tmpdir(), 'millrace-import-kill-'))
+  const folder = await ownFolder('import-kill')
   const passage = await openPassage()
   const path = join(folder, 'calls.ndjson')
   const running: { command?: CommandRun; millrace?: MillraceProcess } = {}

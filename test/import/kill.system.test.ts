@@ -1,11 +1,9 @@
 // An import whose command and server are killed with -9, on the log in Postgres.
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, test } from 'vitest'
 import { postgresSource } from '../../src/log/postgres.ts'
 import { findPostgres } from '../../src/postgres/embedded.ts'
 import { openPool } from '../../src/postgres/pool.ts'
+import { ownFolder } from '../support/folder.ts'
 import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
 import { seed } from '../support/seed.ts'
 import { killWhileImporting } from './kill-scene.ts'
@@ -13,7 +11,7 @@ import { killWhileImporting } from './kill-scene.ts'
 const kills = Number(process.env['IMPORT_KILLS'] ?? 4)
 const lines = Number(process.env['IMPORT_LINES'] ?? 50_000)
 
-const dataDir = await mkdtemp(join(tmpdir(), 'millrace-import-kill-'))
+const dataDir = await ownFolder('import-kill')
 let millrace: MillraceProcess
 
 afterAll(async () => {

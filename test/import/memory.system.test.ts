@@ -1,7 +1,6 @@
 // However long a file is, the command and the server that import it stay as large as after its first part.
 import { createWriteStream } from 'node:fs'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -10,6 +9,7 @@ import { createGzip } from 'node:zlib'
 import { afterAll, expect, test } from 'vitest'
 import { type CommandRun, runCommand } from '../support/command.ts'
 import { applyFile } from '../support/far-end.ts'
+import { ownFolder } from '../support/folder.ts'
 import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
 import { aTrack, ndjson } from './rig.ts'
 
@@ -25,7 +25,7 @@ const writeKey = 'wk_import_memory'
 /** Makes a line some 2 KB. */
 const note = 'It came as ordered, and in time. '.repeat(60)
 
-const folder = await mkdtemp(join(tmpdir(), 'millrace-import-memory-'))
+const folder = await ownFolder('import-memory')
 const dataDir = join(folder, 'data')
 let millrace: MillraceProcess | null = null
 let command: CommandRun | null = null

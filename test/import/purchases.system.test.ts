@@ -1,11 +1,11 @@
 // Eighteen months of purchases imported by file, as a table, make the same users as the same sent over HTTP.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { loadPurchases, type Purchase } from '../acceptance/purchases.ts'
 import { runCommand } from '../support/command.ts'
 import { applyFile, countMetered, totalOf } from '../support/far-end.ts'
+import { ownFolder } from '../support/folder.ts'
 import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
 import { seed } from '../support/seed.ts'
 import { until } from '../support/until.ts'
@@ -13,7 +13,7 @@ import { until } from '../support/until.ts'
 /** All 69,659 of them with a number this large. */
 const rows = Number(process.env['IMPORT_ROWS'] ?? 12_000)
 
-const folder = await mkdtemp(join(tmpdir(), 'millrace-import-purchases-'))
+const folder = await ownFolder('import-purchases')
 const dataDir = join(folder, 'data')
 let millrace: MillraceProcess
 

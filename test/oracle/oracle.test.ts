@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { judgeOf } from './judge.ts'
-import type { Condition } from './language.ts'
-import { type Answers, answers, changesBetween, evaluate, history } from './oracle.ts'
-import { type Call, peopleOf, withoutDuplicates } from './people.ts'
-import { compares, type Json, valueAt } from './values.ts'
+import { history } from '../acceptance/expectation.ts'
+import type { Call, Condition, Json } from '../support/language.ts'
+import { type Answers, changesBetween, withoutDuplicates } from '../support/told.ts'
+import { answers } from './oracle.ts'
+import { peopleOf } from './people.ts'
+import { compares, valueAt } from './values.ts'
 
 const hour = 3_600_000
 const day = 24 * hour
@@ -26,7 +27,7 @@ const orders = (over: object, op = 'gte', value = 1): Condition => ({
 })
 
 const members = (log: readonly Call[], condition: Condition, at: number) =>
-  [...evaluate(log, condition, at)].sort()
+  [...answers(log, { key: '', condition }, at).named.keys()].sort()
 
 describe('windows', () => {
   test.each([
@@ -67,13 +68,9 @@ describe('windows', () => {
     const log = [
       aCall({ userId: 'u', event: 'Order Completed', timestamp: noon - day, receivedAt: noon }),
     ]
-    const judge = judgeOf(orders({ window: { last: '48h' } }), log)
-    expect([noon - 1, noon, noon + day - 1, noon + day].map(judge)).toEqual([
-      false,
-      true,
-      true,
-      false,
-    ])
+    const condition = orders({ window: { last: '48h' } })
+    const instants = [noon - 1, noon, noon + day - 1, noon + day]
+    expect(instants.map((at) => members(log, condition, at))).toEqual([[], ['u'], ['u'], []])
   })
 })
 
@@ -259,8 +256,10 @@ describe('history', () => {
     { key: 'big', condition: orders({ where: { prop: 'price', op: 'gte', value: 100 } }) },
   ]
 
+  const definitions = audiences.map((it) => ({ ...it, name: it.key }))
+
   test('each sync says who came and who went, worked out by hand', () => {
-    const said = history(log, audiences, instants).flatMap((told, index) =>
+    const said = history({ calls: log, definitions }, instants).flatMap((told, index) =>
       told.map(
         (it) => `${(instants[index] as number) - noon} ${it.audience} ${it.userId} ${it.value}`,
       ),
@@ -277,7 +276,7 @@ describe('history', () => {
 
   test('it says what the differences of full evaluations say', () => {
     const few = instants.filter((_, index) => index % 16 === 3)
-    const said = history(log, audiences, few)
+    const said = history({ calls: log, definitions }, few)
     for (const asked of audiences) {
       let before: Answers = new Map()
       for (const [index, at] of few.entries()) {
@@ -292,6 +291,6 @@ describe('history', () => {
 
   test('it refuses a log in which somebody changes identity', () => {
     const alias = aCall({ type: 'alias', userId: 'u', previousId: 'p' })
-    expect(() => history([alias], audiences, instants)).toThrow('use answers')
+    expect(() => history({ calls: [alias], definitions }, instants)).toThrow('use answers')
   })
 })

@@ -1,119 +1,175 @@
-// A naive evaluator of audiences and computed traits: what membership, values and identify messages must
-// be, written from the definition of the condition language alone. Plain arrays, no buckets, no timers;
-// it shares no code with the engine it checks.
-//
-// Cost: `answers` is users × leaves × calls of a user, from nothing, for one instant. `history` is that for
-// every instant, users × instants × leaves × calls of a user. Neither skips an instant because nothing
-// could have changed.
-import { type At, judgeOf, measured, memberOf } from './judge.ts'
-import type { Audience, Condition, Measure, OfUsers } from './language.ts'
-import { type Call, groupsOf, type Person, peopleOf } from './people.ts'
-import type { Json } from './values.ts'
+// A naive evaluator of audiences and computed traits: who is in and what they have, written from the definition
+// of the condition language alone. Everything is worked out from the whole log, for every person and instant
+// anew: plain arrays, no buckets, no timers. It shares no code with the engine it checks.
 
-const isSeen = ({ calls }: Person, at: number) => calls.some(({ receivedAt }) => receivedAt <= at)
+import { dateOf, day, durationOf, hour, localDay, minute } from '../support/calendar.ts'
+import type { Asked, Audience, Comparison, Json, Sequence, Window } from '../support/language.ts'
+import { type Call, type Measure, type Ref, reducers } from '../support/language.ts'
+import { accountsOf, type Heard, type Person, peopleOf } from './people.ts'
+import { compares, isScalar, passes, reduce, valueAt } from './values.ts'
 
-/** What a person has: `true` where in the audience, the computed trait's value, or nothing. */
-const answerOf = (
-  audience: Audience,
-  { userId, calls }: Person,
-  others: readonly Audience[],
-): At<Json | undefined> => {
-  const scope = { zone: audience.timezone ?? 'UTC', others, identified: userId !== null }
-  if (audience.kind === 'trait') return measured(audience.condition as Measure, calls, scope)
-  const judge = memberOf(audience, calls, scope)
-  return (at) => judge(at) || undefined
-}
-
-export type Answers = ReadonlyMap<string, Json>
-
-/** Who belongs to an account of which so many users meet the condition; whoever they are themselves. */
-const usersOfAccounts = (
-  { condition, timezone, includeAnonymous }: Audience & { readonly condition: OfUsers },
-  log: readonly Call[],
-  { at, others }: { readonly at: number; readonly others: readonly Audience[] },
-): readonly Person[] => {
-  const { quantifier, where } = condition.users
-  const people = peopleOf(log).filter((person) => isSeen(person, at))
-  const counted = people.filter(({ userId }) => userId !== null || includeAnonymous !== false)
-  const meets = ({ userId, calls }: Person) =>
-    judgeOf(where, calls, { zone: timezone ?? 'UTC', others, identified: userId !== null })(at)
-  const passes = (group: string) => {
-    const users = counted.filter((person) => groupsOf(person).includes(group))
-    if (quantifier === 'any') return users.some(meets)
-    return users.length > 0 && users.every((user) => meets(user) === (quantifier === 'all'))
-  }
-  const passing = [...new Set(people.flatMap(groupsOf))].filter(passes)
-  return people.filter((person) => groupsOf(person).some((group) => passing.includes(group)))
-}
-
-const isOfAccounts = (audience: Audience): audience is Audience & { readonly condition: OfUsers } =>
-  'users' in audience.condition
-
-/** By user id, of everyone in the log as far as it was read; `others` are those it may refer to. */
+/** Of everyone in the log as far as it was read, by user id; `others` may be referred to. */
 export const answers = (
   log: readonly Call[],
   { others = [], ...audience }: Audience & { readonly others?: readonly Audience[] },
   at: number,
-): { readonly named: Answers; readonly nameless: readonly Json[] } => {
+) => {
   const named = new Map<string, Json>()
   const nameless: Json[] = []
-  const members = isOfAccounts(audience) ? usersOfAccounts(audience, log, { at, others }) : null
-  for (const person of members ?? peopleOf(log)) {
-    const answer = () => (members ? true : answerOf(audience, person, others)(at))
-    const value = isSeen(person, at) ? answer() : undefined
-    if (value === undefined) continue
-    if (person.userId === null) nameless.push(value)
-    else named.set(person.userId, value)
+  const people = peopleOf(log).filter((person) => isSeen(person, at))
+  for (const person of people) {
+    const value = answerOf(audience, { person, at, others, zone: 'UTC' }, people)
+    if (value !== undefined && person.userId === null) nameless.push(value)
+    if (value !== undefined && person.userId !== null) named.set(person.userId, value)
   }
   return { named, nameless }
 }
 
-/** The user ids that are members at `at`. */
-export const evaluate = (log: readonly Call[], condition: Condition, at: number) =>
-  new Set(answers(log, { key: '', condition }, at).named.keys()) as ReadonlySet<string>
+export const isSeen = ({ calls }: Person, at: number) =>
+  calls.some(({ receivedAt }) => receivedAt <= at)
 
-/** `null` for a computed trait's value that is gone. */
-export type Told = { readonly userId: string; readonly audience: string; readonly value: Json }
+/** What a person who was seen has: `true` where in it, the computed trait's value, or nothing. */
+export const answerOf = (audience: Audience, view: View, people: readonly Person[]) => {
+  if (audience.kind === 'trait') return traitValueOf(audience, view)
+  if (!('users' in audience.condition)) return isMember(audience, view) || undefined
+  const { quantifier, where } = audience.condition.users
+  const counts = ({ userId }: Person) => userId !== null || audience.includeAnonymous !== false
+  const meets = (person: Person) => holds(where, inZoneOf(audience, { ...view, person }))
+  const isPassing = (account: string) => {
+    const users = people.filter((it) => counts(it) && accountsOf(it).includes(account))
+    if (quantifier === 'any') return users.some(meets)
+    return users.length > 0 && users.every((user) => meets(user) === (quantifier === 'all'))
+  }
+  // Everyone of such an account, whoever they are themselves.
+  return accountsOf(view.person).some(isPassing) || undefined
+}
 
-/** What a sync must say when it follows one that saw `before`, by user id. */
-export const changesBetween = (
-  { key, kind }: Pick<Audience, 'key' | 'kind'>,
-  before: Answers,
-  after: Answers,
-): readonly Told[] =>
-  [...new Set([...before.keys(), ...after.keys()])]
-    .sort()
-    .filter((id) => JSON.stringify(before.get(id)) !== JSON.stringify(after.get(id)))
-    .map((userId) => {
-      const value = after.get(userId) ?? (kind === 'trait' ? null : false)
-      return { userId, audience: key, value }
+/** Whose calls are asked at which instant, in which zone, and what may be referred to. */
+type View = {
+  readonly person: Person
+  readonly at: number
+  readonly zone: string
+  readonly others: readonly Audience[]
+  /** Of the event that a filter is asked of, and of those chosen for the steps before it, by label. */
+  readonly properties?: Json
+  readonly chosen?: { readonly [label: string]: Json }
+}
+
+/** A filter is a condition on one event. */
+const holds = (it: Asked, view: View): boolean => {
+  if ('all' in it) return it.all.every((part) => holds(part, view))
+  if ('any' in it) return it.any.some((part) => holds(part, view))
+  if ('not' in it) return !holds(it.not, view)
+  if ('identified' in it) return view.person.userId !== null
+  if ('audience' in it) return isMember(named(it.audience, view), view) === (it.in ?? true)
+  if ('sequence' in it) return happensInTurn(it.sequence, view)
+  if ('compare' in it) {
+    const [left, right] = it.compare.map((measure) => measured(measure, view))
+    return isScalar(right) && compares({ op: it.op, value: right }, left)
+  }
+  const test = resolved('event' in it ? (it[reducerOf(it)] as Comparison) : it, view)
+  if (test === null) return false
+  if ('prop' in it) return passes(test, [view.properties ?? null, it.prop], view)
+  if ('trait' in it) return passes(test, [traitsOf(view), it.trait], view)
+  if ('event' in it) return compares(test, measured(it, view), view)
+  const trait = named(it.computed, view)
+  return compares(test, traitValueOf(trait, view), inZoneOf(trait, view))
+}
+
+const isMember = (audience: Audience, view: View): boolean =>
+  (view.person.userId !== null || audience.includeAnonymous !== false) &&
+  holds(audience.condition as Asked, inZoneOf(audience, view))
+
+const traitValueOf = (trait: Audience, view: View): Json | undefined =>
+  measured(trait.condition as Measure, inZoneOf(trait, view))
+
+const inZoneOf = ({ timezone: zone = 'UTC' }: Audience, view: View) => ({ ...view, zone })
+
+const named = (key: string, { others }: View): Audience => {
+  const found = others.find((it) => it.key === key)
+  if (!found) throw new Error(`the oracle knows nothing called ${key}`)
+  return found
+}
+
+/** With what `ref` is in the place of the literal; `null` where that is missing. */
+const resolved = (test: Comparison, view: View): Comparison | null => {
+  if (test.ref === undefined) return test
+  const value = referred(test.ref, view)
+  return isScalar(value) ? { ...test, value } : null
+}
+
+const referred = (ref: Ref, view: View): Json | undefined => {
+  if (typeof ref === 'object') {
+    if ('event' in ref) return measured(ref, view)
+    if ('trait' in ref) return valueAt(traitsOf(view), ref.trait)
+    return valueAt(view.chosen?.[ref.step] ?? null, ref.prop)
+  }
+  const [, kind, name = ''] = /^(trait:|computed:|[^.]+\.prop\.)(.+)$/.exec(ref) ?? []
+  if (kind === 'trait:') return valueAt(traitsOf(view), name)
+  if (kind === 'computed:') return traitValueOf(named(name, view), view)
+  return valueAt(view.chosen?.[kind?.split('.')[0] ?? ''] ?? null, name)
+}
+
+/** Each top-level key has its newest write; null deletes. */
+const traitsOf = ({ person, at }: View): { readonly [key: string]: Json } => {
+  const known = person.calls.filter((it) => it.type === 'identify' && it.receivedAt <= at)
+  return Object.assign({}, ...known.map(({ traits }) => traits))
+}
+
+const happened = ({ name, where }: Measure['event'], view: View): readonly Heard[] =>
+  view.person.calls
+    .filter((it) => it.type === 'track' && it.event === name && it.receivedAt <= view.at)
+    .filter(({ properties }) => where === undefined || holds(where, { ...view, properties }))
+
+const measured = (measure: Measure, view: View): Json | undefined => {
+  const events = happened(measure.event, view).filter(({ te }) => isIn(measure.event, view, te))
+  const reducer = reducerOf(measure)
+  return reduce(reducer, { timezone: view.zone, ...measure[reducer] }, events)
+}
+
+const reducerOf = (measure: Measure) =>
+  reducers.find((reducer) => measure[reducer] !== undefined) ?? 'count'
+
+/** Whether what happened at `te`, not after `at`, is in the window then. */
+const isIn = (
+  { window = {} }: { readonly window?: Window },
+  { at, zone }: View,
+  te: number,
+): boolean => {
+  const here = window.timezone ?? zone
+  const { last, after, before, calendar_days } = window
+  if (calendar_days !== undefined) return localDay(here, te) > localDay(here, at) - calendar_days
+  if (after !== undefined && te < (dateOf(after, here) as number)) return false
+  if (before !== undefined && te >= (dateOf(before, here) as number)) return false
+  const ages = window.between_ago ?? (last === undefined ? null : ['0s', last])
+  if (ages === null) return true
+  // In `last` W iff floor(te/g) > floor(T/g) − W/g; of ages the lower is in, the upper is not.
+  const [from, until] = ages.map(durationOf) as [number, number]
+  const g = window.grid ? durationOf(window.grid) : gridOf(until)
+  const age = Math.floor(at / g) - Math.floor(te / g)
+  return age >= from / g && age < until / g
+}
+
+/** Of windows so wide at most. */
+const gridOf = (width: number) => {
+  if (width <= hour) return 1_000
+  if (width <= 48 * hour) return minute
+  return width <= 90 * day ? hour : day
+}
+
+/** Every chain of events there is gets tried. */
+const happensInTurn = (sequence: Sequence, whole: View): boolean => {
+  const goesOn = (place: number, from: number, view: View): boolean => {
+    const step = sequence.steps[place]
+    if (step === undefined) return true
+    const deadline = step.within === undefined ? Infinity : from + durationOf(step.within)
+    const next = happened(step.event, view).filter(({ te }) => te > from && te <= deadline)
+    if (step.then === 'did_not')
+      return next.length === 0 && (sequence.settle !== 'after_deadline' || view.at >= deadline)
+    return next.some(({ te, properties }) => {
+      const chosen = { ...view.chosen, [step.as ?? '']: properties }
+      return (place > 0 || isIn(sequence, view, te)) && goesOn(place + 1, te, { ...view, chosen })
     })
-
-/**
- * What the sync at each instant must say, for a log in which nobody changes identity (every call has
- * a user id, none is an alias): then each person can be followed alone.
- */
-export const history = (
-  log: readonly Call[],
-  audiences: readonly Audience[],
-  instants: readonly number[],
-): readonly (readonly Told[])[] => {
-  if (log.some(({ type, userId, anonymousId }) => type === 'alias' || !userId || anonymousId))
-    throw new Error('history follows people who never change identity: use answers')
-  const told: Told[][] = instants.map(() => [])
-  for (const person of peopleOf(log))
-    for (const audience of audiences) {
-      const answer = answerOf(audience, person, audiences)
-      const userId = person.userId as string
-      const had = (value: Json | undefined): Answers =>
-        new Map(value === undefined ? [] : [[userId, value]])
-      let before: Json | undefined
-      instants.forEach((at, index) => {
-        const value = isSeen(person, at) ? answer(at) : undefined
-        if (value === before) return
-        told[index]?.push(...changesBetween(audience, had(before), had(value)))
-        before = value
-      })
-    }
-  return told
+  }
+  return goesOn(0, -Infinity, whole)
 }

@@ -1,171 +1,149 @@
-// The naive evaluator's comparisons: every comparator on a missing or null value is false, except absent.
-import { dateOf, durationOf } from './time.ts'
+// The naive evaluator's values: how they are compared, and what is made of those of a list of events.
 
-export type Json =
-  | null
-  | boolean
-  | number
-  | string
-  | readonly Json[]
-  | { readonly [key: string]: Json }
-
-export type Path = string | readonly string[]
-
-export type Comparison = {
-  readonly op: string
-  readonly value?: Json
-  readonly ci?: boolean
-  readonly timezone?: string
-}
-
-export type When = { readonly at: number; readonly zone: string }
+import { dateOf, durationOf, localDay } from '../support/calendar.ts'
+import type { Comparison, Json, Path, Reducer, Reducing } from '../support/language.ts'
 
 /** "[*]" stands for each element of a list. */
-const keysOf = (path: Path) =>
-  typeof path === 'string' ? path.replaceAll('[*]', '.[*]').split('.') : path
-
-const valuesAt = (root: Json | undefined, path: Path): readonly (Json | undefined)[] => {
-  let here = [root]
-  for (const key of keysOf(path))
-    here = here.flatMap((it) => {
-      if (key === '[*]') return Array.isArray(it) ? (it as Json[]) : []
-      if (it === undefined || it === null || typeof it !== 'object' || Array.isArray(it)) return []
-      return Object.entries(it).flatMap(([name, value]) => (name === key ? [value as Json] : []))
-    })
-  return here
+const valuesAt = (root: Json, path: Path): readonly Json[] => {
+  const keys = typeof path === 'string' ? path.replaceAll('[*]', '.[*]').split('.') : path
+  const below = (here: Json, key: string): readonly Json[] => {
+    if (here === null || typeof here !== 'object') return []
+    if (Array.isArray(here)) return key === '[*]' ? here : []
+    return Object.entries(here).flatMap(([name, value]) => (name === key ? [value] : []))
+  }
+  return keys.reduce<readonly Json[]>((found, key) => found.flatMap((it) => below(it, key)), [root])
 }
 
 export const valueAt = (root: Json, path: Path): Json | undefined => valuesAt(root, path)[0]
 
+type When = { readonly at: number; readonly zone: string }
+
 /** Through a list: whether it holds for any element; `absent` where nothing is found at all. */
-export const passes = (
-  { path, ...test }: Comparison & { readonly path: Path },
-  root: Json,
-  when: When,
-): boolean => {
-  if (!keysOf(path).includes('[*]')) return compares(test, valueAt(root, path), when)
-  const found = valuesAt(root, path).filter((it) => it !== null && it !== undefined)
-  return test.op === 'absent' ? found.length === 0 : found.some((it) => compares(test, it, when))
+export const passes = (test: Comparison, [root, path]: readonly [Json, Path], when: When) => {
+  const found = valuesAt(root, path).filter((it) => it !== null)
+  return found.length === 0 ? test.op === 'absent' : found.some((it) => compares(test, it, when))
 }
 
+/** On a missing or null value every comparator is false, except `absent`. */
 export const compares = (
-  { op, value, ci, timezone }: Comparison,
+  { op, value = null, ci = false, timezone }: Comparison,
   found: Json | undefined,
   { at, zone }: When = { at: 0, zone: 'UTC' },
 ): boolean => {
   if (found === undefined || found === null) return op === 'absent'
-  const literal = value as Json
-  const literals = Array.isArray(literal) ? (literal as readonly Json[]) : [literal]
-  const elements = Array.isArray(found) ? (found as readonly Json[]) : [found]
-  const same = (left: Json, right: Json) => equals(left, right, ci === true)
-  const text = (test: (whole: string, part: string) => boolean) =>
-    elements.some(
-      (it) =>
-        typeof it === 'string' && test(plain(it, ci === true), plain(String(literal), ci === true)),
-    )
-  switch (op) {
-    case 'absent':
-      return false
-    case 'exists':
-      return true
-    case 'eq':
-      return same(found, literal)
-    case 'neq':
-      return !same(found, literal)
-    case 'one_of':
-      return literals.some((it) => same(found, it))
-    case 'none_of':
-      return !literals.some((it) => same(found, it))
-    case 'gt':
-    case 'gte':
-    case 'lt':
-    case 'lte': {
-      const sign = order(found, literal, ci === true)
-      if (sign === null) return false
-      if (sign === 0) return op === 'gte' || op === 'lte'
-      return sign > 0 ? op === 'gt' || op === 'gte' : op === 'lt' || op === 'lte'
-    }
-    case 'contains':
-      return text((whole, part) => whole.includes(part))
-    case 'omits':
-      return !text((whole, part) => whole.includes(part))
-    case 'starts_with':
-      return text((whole, part) => whole.startsWith(part))
-    case 'ends_with':
-      return text((whole, part) => whole.endsWith(part))
-    case 'contains_any':
-      return Array.isArray(found) && literals.some((it) => elements.some((e) => same(e, it)))
-    case 'contains_all':
-      return Array.isArray(found) && literals.every((it) => elements.some((e) => same(e, it)))
-    case 'contains_none':
-      return Array.isArray(found) && !literals.some((it) => elements.some((e) => same(e, it)))
-    case 'matches':
-      return text((whole) => new RegExp(String(literal), ci ? 'iu' : 'u').test(whole))
-    default:
-      return lies(op, { found, literal, at, zone: timezone ?? zone })
+  const [elements, wanted] = [listOf(found), listOf(value)]
+  const same = (left: Json, right: Json) => equals(left, right, ci)
+  const has = (it: Json) => elements.some((element) => same(element, it))
+  const sign = () => order(found, value, ci)
+  const says = (test: (whole: string, part: string) => boolean) =>
+    elements.some((it) => typeof it === 'string' && test(plain(it, ci), plain(String(value), ci)))
+  const date = () => dateOf(found, timezone ?? zone) ?? NaN
+  const limit = () => dateOf(value, timezone ?? zone) as number
+  const age = () => at - date()
+  const span = () => durationOf(String(value))
+  const operators: { readonly [op: string]: () => boolean } = {
+    exists: () => true,
+    absent: () => false,
+    eq: () => same(found, value),
+    neq: () => !same(found, value),
+    one_of: () => wanted.some((it) => same(found, it)),
+    none_of: () => !wanted.some((it) => same(found, it)),
+    gt: () => sign() > 0,
+    gte: () => sign() >= 0,
+    lt: () => sign() < 0,
+    lte: () => sign() <= 0,
+    contains: () => says((whole, part) => whole.includes(part)),
+    omits: () => !says((whole, part) => whole.includes(part)),
+    starts_with: () => says((whole, part) => whole.startsWith(part)),
+    ends_with: () => says((whole, part) => whole.endsWith(part)),
+    matches: () => says((whole) => new RegExp(String(value), ci ? 'iu' : 'u').test(whole)),
+    contains_any: () => Array.isArray(found) && wanted.some(has),
+    contains_all: () => Array.isArray(found) && wanted.every(has),
+    contains_none: () => Array.isArray(found) && !wanted.some(has),
+    before_date: () => date() < limit(),
+    after_date: () => date() >= limit(),
+    within_last: () => age() >= 0 && age() < span(),
+    before_last: () => age() >= span(),
+    within_next: () => age() < 0 && age() >= -span(),
+    after_next: () => age() < -span(),
   }
+  if (!(op in operators)) throw new Error(`the oracle does not know the comparator ${op}`)
+  return operators[op]?.() === true
 }
 
-type Dated = When & { readonly found: Json; readonly literal: Json }
-
-/** How a date lies to another, or to the instant. */
-const lies = (op: string, { found, literal, at, zone }: Dated): boolean => {
-  const date = dateOf(found, zone)
-  if (date === null) return false
-  if (op === 'before_date') return date < (dateOf(literal, zone) as number)
-  if (op === 'after_date') return date >= (dateOf(literal, zone) as number)
-  const [age, span] = [at - date, durationOf(String(literal))]
-  switch (op) {
-    case 'within_last':
-      return age >= 0 && age < span
-    case 'before_last':
-      return age >= span
-    case 'within_next':
-      return age < 0 && age >= -span
-    case 'after_next':
-      return age < -span
-    default:
-      throw new Error(`the oracle does not know the comparator ${op}`)
-  }
-}
-
+const listOf = (it: Json): readonly Json[] => (Array.isArray(it) ? it : [it])
 const plain = (text: string, ci: boolean) =>
   ci ? text.normalize('NFC').toLowerCase() : text.normalize('NFC')
-
-const decimal = /^-?(0|[1-9][0-9]*)(\.[0-9]+)?$/
-
-export const numberOf = (value: Json): number | null => {
-  if (typeof value === 'number') return Number.isFinite(value) ? value : null
-  return typeof value === 'string' && decimal.test(value) ? Number(value) : null
-}
-
-/** A string equals a number only where the literal is the number. */
-const equals = (found: Json, literal: Json, ci: boolean): boolean => {
-  if (typeof literal === 'number') return numberOf(found) === literal
-  if (typeof literal === 'boolean') return String(found) === String(literal) && !isList(found)
-  if (typeof found === 'boolean') return String(found) === literal
-  return typeof found === 'string' && typeof literal === 'string'
-    ? plain(found, ci) === plain(literal, ci)
-    : false
-}
 
 export const isScalar = (value: Json | undefined): value is string | number | boolean =>
   value !== undefined && value !== null && typeof value !== 'object'
 
-const isList = (value: Json) => typeof value === 'object'
-
-const order = (found: Json, literal: Json, ci: boolean): number | null => {
-  if (typeof found === 'string' && typeof literal === 'string')
-    return byCodePoint(plain(found, ci), plain(literal, ci))
-  const [left, right] = [numberOf(found), numberOf(literal)]
-  return left === null || right === null ? null : Math.sign(left - right)
+/** What is no number is NaN, which equals nothing and has no order. */
+const numberOf = (value: Json): number => {
+  if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : NaN
+  const isDecimal = typeof value === 'string' && /^-?(0|[1-9][0-9]*)(\.[0-9]+)?$/.test(value)
+  return isDecimal ? Number(value) + 0 : NaN
 }
 
-export const byCodePoint = (left: string, right: string): number => {
-  const [a, b] = [[...left], [...right]]
-  for (let at = 0; at < Math.min(a.length, b.length); at++) {
-    const difference = (a[at]?.codePointAt(0) ?? 0) - (b[at]?.codePointAt(0) ?? 0)
-    if (difference !== 0) return Math.sign(difference)
+/** A string equals a number only where the literal is the number. */
+const equals = (found: Json, literal: Json, ci: boolean): boolean => {
+  if (!isScalar(found) || !isScalar(literal)) return false
+  if (typeof literal === 'number') return numberOf(found) === literal
+  if (typeof literal === 'boolean' || typeof found === 'boolean')
+    return String(found) === String(literal)
+  return typeof found === 'string' && plain(found, ci) === plain(literal, ci)
+}
+
+const order = (found: Json, literal: Json, ci: boolean): number =>
+  typeof found === 'string' && typeof literal === 'string'
+    ? byCodePoint(plain(found, ci), plain(literal, ci))
+    : Math.sign(numberOf(found) - numberOf(literal))
+
+const points = (text: string) =>
+  Array.from(text, (it) => (it.codePointAt(0) as number).toString(16).padStart(6, '0')).join('')
+const byCodePoint = (left: string, right: string): number =>
+  points(left) === points(right) ? 0 : points(left) < points(right) ? -1 : 1
+
+/** Of events in order; `undefined` is a missing value. */
+export const reduce = (
+  reducer: Reducer,
+  { prop = [], min_frequency = 2, timezone = 'UTC' }: Reducing,
+  events: readonly { readonly te: number; readonly properties: Json }[],
+): Json | undefined => {
+  const values = events.map(({ properties }) => valueAt(properties, prop) ?? null)
+  const numbers = values.filter((it) => !Number.isNaN(numberOf(it)))
+  const sorted = numbers.map(numberOf).sort((a, b) => a - b)
+  const sum = numbers.reduce<bigint>((total, it) => total + millionths(it), 0n)
+  const texts = values.flat().flatMap((it) => (isScalar(it) ? [String(it).normalize('NFC')] : []))
+  const different = [...new Set(texts)].sort(byCodePoint)
+  const times = (text: string) => texts.filter((it) => it === text).length
+  const frequent = different.filter((text) => times(text) >= min_frequency)
+  const made: { readonly [R in Reducer]: () => Json | undefined } = {
+    count: () => events.length,
+    sum: () => nearest(sum, 1),
+    avg: () => (numbers.length === 0 ? undefined : nearest(sum, numbers.length)),
+    min: () => sorted[0],
+    max: () => sorted.at(-1),
+    first: () => values.find(isScalar),
+    last: () => values.findLast(isScalar),
+    distinct: () => different.length || undefined,
+    unique: () => (different.length === 0 ? undefined : different),
+    mode: () => frequent.sort((a, b) => times(b) - times(a))[0],
+    distinct_days: () => new Set(events.map(({ te }) => localDay(timezone, te))).size || undefined,
   }
-  return Math.sign(a.length - b.length)
+  return made[reducer]()
 }
+
+/** Rounded at the sixth decimal of how the number is written. */
+const millionths = (value: Json): bigint => {
+  const [mantissa = '', exponent = '0'] = String(value).split('e')
+  const [, sign, whole = '', fraction = ''] = /^(-?)(\d+)\.?(\d*)$/.exec(mantissa) ?? []
+  const shift = Number(exponent) + 7 - fraction.length
+  const digits = BigInt(whole + fraction + '0'.repeat(Math.max(0, shift)))
+  const rounded = (digits / 10n ** BigInt(Math.max(0, -shift)) + 5n) / 10n
+  return sign === '-' ? -rounded : rounded
+}
+
+/** The number nearest to an exact fraction, by way of more digits than any number has. */
+const nearest = (sum: bigint, count: number): number =>
+  Number(`${(sum * 10n ** 60n) / BigInt(count)}e-66`) + 0

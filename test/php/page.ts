@@ -1,10 +1,11 @@
 // Runs real PHP programs: pages that use the library, and send.php.
 import { spawn } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expect, inject, onTestFinished, test } from 'vitest'
+import { expect, inject, test } from 'vitest'
+import { ownFolder } from '../support/folder.ts'
 
 export const consumers = ['lib_curl', 'fork_curl', 'socket', 'file'] as const
 export type Consumer = (typeof consumers)[number]
@@ -135,10 +136,5 @@ export const complaintsIn = ({ out, err }: Ran): readonly string[] =>
     .filter((line) => !line.includes('[millrace] '))
     .filter((line) => /\b(warning|notice|deprecated|fatal error|parse error)\b/i.test(line))
 
-/** Gone when the test is. */
-export const tempFolder = async (): Promise<string> => {
-  const path = await mkdtemp(join(tmpdir(), 'millrace-page-'))
-  // A process that a page left behind may still be writing.
-  onTestFinished(() => rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
-  return path
-}
+/** Gone when its test file is. */
+export const tempFolder = (): Promise<string> => ownFolder('page')

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { TestProject } from 'vitest/node'
 import { removeDataDir, startProcess } from '../support/process.ts'
+import { orStopped } from '../support/stops.ts'
 
 declare module 'vitest' {
   // biome-ignore lint/style/useConsistentTypeDefinitions: merging into vitest's type needs an interface
@@ -21,12 +22,18 @@ export const setup = async (project: TestProject): Promise<() => Promise<void>> 
   const php = await findPhp()
   project.provide('php', php)
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-php-'))
-  const millrace = await startProcess({ dataDir, time: 'running' })
+  const millrace = await orStopped(
+    () => removeDataDir(dataDir),
+    () => startProcess({ dataDir, time: 'running' }),
+  )
   const { collectUrl, adminUrl, token } = millrace
   project.provide('millrace', { collectUrl, adminUrl, token })
   return async () => {
-    await millrace.stop()
-    await removeDataDir(dataDir)
+    try {
+      await millrace.stop()
+    } finally {
+      await removeDataDir(dataDir)
+    }
   }
 }
 

@@ -1,8 +1,7 @@
 // The embedded server: who runs it, where it lives, and what happens when processes die around it.
 import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,6 +10,7 @@ import { findPostgres, startPostgres } from '../../src/postgres/embedded.ts'
 import { keepServerLog } from '../../src/postgres/embedded-log.ts'
 import { bornOf } from '../../src/postgres/embedded-orphan.ts'
 import { openPool } from '../../src/postgres/pool.ts'
+import { ownFolder } from '../support/folder.ts'
 
 const isRoot = process.getuid?.() === 0
 const cleanups: (() => Promise<unknown>)[] = []
@@ -21,7 +21,7 @@ afterEach(async () => {
 
 /** A data directory that does not exist yet, in a directory only its owner may enter. */
 const aPrivateDirectory = async () => {
-  const home = await mkdtemp(join(tmpdir(), 'millrace-home-'))
+  const home = await ownFolder('home')
   const dataDir = join(home, 'clone', 'data')
   cleanups.push(async () => {
     const cluster = await clusterOf(dataDir).catch(() => null)
@@ -105,8 +105,7 @@ test.runIf(isRoot)('as root the server runs as another user', async () => {
 test.runIf(isRoot)(
   'as root the cluster stays in a data directory that others can reach',
   async () => {
-    const home = await mkdtemp(join(tmpdir(), 'millrace-open-'))
-    cleanups.push(() => rm(home, { recursive: true, force: true }))
+    const home = await ownFolder('open')
     const server = await startPostgres({ dataDir: home })
     expect(await clusterOf(home)).toBe(join(home, 'postgres'))
     await server.stop()
@@ -216,8 +215,7 @@ test('Ctrl-C on the group does not reach the server', async () => {
 })
 
 test('what a killed initdb left is removed once it is old', async () => {
-  const home = await mkdtemp(join(tmpdir(), 'millrace-draft-'))
-  cleanups.push(() => rm(home, { recursive: true, force: true }))
+  const home = await ownFolder('draft')
   const [old, fresh] = [join(home, 'postgres.new-00000000'), join(home, 'postgres.new-11111111')]
   await mkdir(old)
   await mkdir(fresh)
@@ -237,8 +235,7 @@ test('without a running server there is none to find', async () => {
 })
 
 test("the server's log stays under twice its limit", async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'millrace-log-'))
-  cleanups.push(() => rm(directory, { recursive: true, force: true }))
+  const directory = await ownFolder('log')
   const path = join(directory, 'postgres.log')
   const lines = Array.from({ length: 500 }, (_, at) => Buffer.from(`line ${at}\n`))
   const stream = Readable.from(lines)

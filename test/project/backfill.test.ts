@@ -82,7 +82,7 @@ const expected = async (rounds: number) => {
   return members
 }
 
-test('audiences created in the middle of traffic equal those that were there from the start', async () => {
+test('P6: audiences created in the middle of traffic equal those that were there from the start', async () => {
   const members = await expected(6)
   expect(new Set(members.map(({ length }) => length)).size).toBeGreaterThan(1)
   const rig = await aRig(pool)
@@ -125,7 +125,7 @@ test('an archive that cannot be read holds up the build until it can, and nothin
   expect(await allMembers(rig, [audience(1, performed('gte', 1))])).toEqual([['u1', 'u2', 'u3']])
 })
 
-test('a build killed at any await is finished by another process, and counts everything once', async () => {
+test('P9: a build killed at any await is finished by another process, and counts everything once', async () => {
   const members = await expected(4)
   for (const at of [5, 12, 18, 24, 30, 37, 44, 52, 60])
     for (const when of ['before', 'after'] as const) {
@@ -180,7 +180,7 @@ test('an edited audience becomes a new version, and keeps what was synced of the
   expect(states).toEqual([{ version: 2n, state: 'live' }])
 })
 
-test('an edit that says the same builds nothing', async () => {
+test('M4: an edit that says the same builds nothing', async () => {
   const both = (order: readonly object[]) => audience(1, { all: order })
   const [one, two] = [performed('gte', 1), { trait: 'a', op: 'absent' }]
   const rig = await aRig(pool, [both([one, two])])

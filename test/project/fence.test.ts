@@ -42,7 +42,7 @@ const pausable = (real: Pool) => {
   }
 }
 
-test('of two projectors that both hold a partition the older one writes nothing, and goes on', async () => {
+test('P10: of two projectors that both hold a partition the older one writes nothing, and goes on', async () => {
   const rig = await aRig(pool, [audience(1, performed('eq', 2))])
   const slow = pausable(pool)
   // Two memberships that know nothing of each other, as before a rebalance has reached everybody.
@@ -93,7 +93,7 @@ test('an owner of before who gains late takes the epoch, and the calls are folde
   expect(await rig.members(1)).toEqual(users)
 })
 
-test('killed at any await, nothing is lost and nothing counted twice', async () => {
+test('P9: killed at any await, nothing is lost and nothing counted twice', async () => {
   for (const at of [1, 7, 11, 14, 16, 18, 20, 22, 25, 28, 32, 40, 50])
     for (const when of ['before', 'after'] as const) {
       const rig = await aRig(pool, [
@@ -128,7 +128,7 @@ test('killed at any await, nothing is lost and nothing counted twice', async () 
     }
 }, 300_000)
 
-test('a commit whose answer is lost is not folded again', async () => {
+test('P5: a commit whose answer is lost is not folded again', async () => {
   const rig = await aRig(pool, [audience(1, performed('eq', 1))])
   let cut = 0
   const flaky: Pool = {

@@ -46,7 +46,7 @@ test('an anonymous member is emitted as the user they turn out to be', async () 
   expect(await living()).toEqual(['u1'])
 })
 
-test('what a visitor did before and what the user did elsewhere is one history', async () => {
+test('P7: what a visitor did before and what the user did elsewhere is one history', async () => {
   const rig = await projecting(performed('gte', 3))
   await rig.send({ anonymousId: 'a1' }, { userId: 'u1' }, { anonymousId: 'a1' })
   await rig.caughtUp()

@@ -157,7 +157,7 @@ test('late and imported events count where their time puts them', async () => {
   expect(await rig.members(1)).toEqual([])
 })
 
-test('a message sent twice counts once', async () => {
+test('P5: a message sent twice counts once', async () => {
   const rig = await projecting(performed('gte', 2))
   await rig.send({ userId: 'u1', messageId: 'same' }, { userId: 'u1', messageId: 'same' })
   await rig.caughtUp()
@@ -194,7 +194,7 @@ test('a position says the highest receivedAt folded, and a stopped projector goe
   expect(Number(rows[0]?.folded)).toBe(rig.now())
 })
 
-test('many calls of many users in small batches come to the same', async () => {
+test('P4: many calls of many users in small batches come to the same', async () => {
   const rig = await aRig(pool, [audience(1, performed('gte', 3))])
   running.push(
     rig.start({ limits: { ...{ batchCallsMax: 7, queueCallsMax: 20, userCacheBytesMax: 5_000 } } }),

@@ -1,7 +1,7 @@
 // The project stage on a real database and the log in memory, under a clock the test drives.
 import { deserialize, serialize } from 'node:v8'
 import pino from 'pino'
-import { sweepDue } from '../../src/audience/sweep.ts'
+import { openSweep } from '../../src/audience/sweep.ts'
 import type { Audience } from '../../src/domain/configuration.ts'
 import {
   byKey,
@@ -162,6 +162,7 @@ export const aRig = async (
     },
     sweep: async (): Promise<number> => {
       let swept = 0
+      const sweepDue = openSweep()
       const { rows } = await pool.query<{ shard: number }>(
         'select distinct shard from ustate where due <= $1',
         [clock()],

@@ -1,8 +1,7 @@
 // Audiences and computed traits of every shape, over few events, properties and traits, so that they often
 // hold and often turn over.
 import fc from 'fast-check'
-import type { Audience, Condition, Filter, Measure, OfUsers } from '../oracle/language.ts'
-import type { Json } from '../oracle/values.ts'
+import type { Audience, Condition, Filter, Json, Measure, OfUsers } from '../support/language.ts'
 
 export const eventNames = ['Ordered', 'Seen', 'Left'] as const
 export const zones = ['UTC', 'Europe/Dublin', 'America/St_Johns'] as const

@@ -1,7 +1,7 @@
 // Random histories: calls of a few people, and instants that lie on the edges of windows, dates and steps.
 import fc from 'fast-check'
-import { durationOf } from '../oracle/time.ts'
 import type { Sent } from '../project/rig.ts'
+import { durationOf } from '../support/calendar.ts'
 import { anyDate, anyValue, eventNames, spans } from './audience-definitions.ts'
 
 const hour = 3_600_000

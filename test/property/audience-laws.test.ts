@@ -1,7 +1,7 @@
 // What holds of any conditions whatever a history was, without asking what they say.
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Condition } from '../oracle/language.ts'
+import type { Condition } from '../support/language.ts'
 import { anyCondition, type Definition, eventNames, spans } from './audience-definitions.ts'
 import { advanced } from './audience-history.ts'
 import { asCall, engineOf, type OneScene, oneScene } from './audience-one.ts'
@@ -22,11 +22,10 @@ const membersOf = (asked: Condition, { start, isNamed, steps }: OneScene): reado
   let now = start
   return steps.map((step) => {
     now = advanced(now, step, times)
-    for (const said of step.said) {
-      const call = asCall(said, now, times.length)
-      times.push(Math.min(call.timestamp, call.receivedAt))
-      engine.take(call)
-    }
+    const calls = step.said.map((said, row) => asCall(said, now, times.length + row))
+    for (const call of calls) engine.take(call)
+    // In an order of their own: the clock does not go by the one in which they came.
+    times.push(...calls.map(({ timestamp, receivedAt }) => Math.min(timestamp, receivedAt)).sort())
     return engine.look(now).answer === true
   })
 }
@@ -36,7 +35,36 @@ const isWithin = (inner: readonly boolean[], outer: readonly boolean[]) =>
 
 const runs = { numRuns: 100 }
 
-test('everyone is in a condition or not in it, and nobody is both', () => {
+/** Some order of the calls of each step, which are received at one instant. */
+const shuffled = ({ steps }: OneScene): fc.Arbitrary<OneScene['steps']> =>
+  fc.tuple(
+    ...steps.map((step) =>
+      fc
+        .shuffledSubarray([...step.said], { minLength: step.said.length })
+        .map((said) => ({ ...step, said })),
+    ),
+  )
+
+test('P3: calls of one sync interval give the same in whatever order they arrive', () => {
+  const named = ({ steps, ...scene }: OneScene): OneScene => ({
+    ...scene,
+    steps: steps.map((step, at) => ({
+      ...step,
+      said: step.said.map((said, row) => ({ ...said, messageId: `m${at}-${row}` })),
+    })),
+  })
+  const twice = fc
+    .tuple(condition, oneScene.map(named))
+    .chain(([it, scene]) => fc.tuple(fc.constant(it), fc.constant(scene), shuffled(scene)))
+  fc.assert(
+    fc.property(twice, ([it, scene, steps]) => {
+      expect(membersOf(it, { ...scene, steps })).toEqual(membersOf(it, scene))
+    }),
+    runs,
+  )
+})
+
+test('M1: everyone is in a condition or not in it, and nobody is both', () => {
   fc.assert(
     fc.property(condition, oneScene, (it, scene) => {
       expect(membersOf({ any: [it, { not: it }] }, scene)).not.toContain(false)
@@ -46,7 +74,7 @@ test('everyone is in a condition or not in it, and nobody is both', () => {
   )
 })
 
-test('one more condition never adds anyone, one more alternative never loses anyone', () => {
+test('M2: one more condition never adds anyone, one more alternative never loses anyone', () => {
   fc.assert(
     fc.property(condition, condition, oneScene, (left, right, scene) => {
       const alone = membersOf(left, scene)
@@ -62,7 +90,7 @@ const atLeast = (name: string, span: number, value: number): Condition => ({
   count: { op: 'gte', value },
 })
 
-test('a wider window never loses anyone of "at least", a higher number never gains anyone', () => {
+test('M3: a wider window never loses anyone of "at least", a higher number never gains anyone', () => {
   fc.assert(
     fc.property(counted, oneScene, ({ name, span, value }, scene) => {
       const members = membersOf(atLeast(name, span, value), scene)

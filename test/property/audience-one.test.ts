@@ -6,7 +6,7 @@ import { oneScene, playOne } from './audience-one.ts'
 
 const numRuns = 500
 
-test(`${numRuns} histories: a user's audiences and computed traits are as the naive evaluator says`, () => {
+test(`P1 P8: ${numRuns} histories: a user's audiences and computed traits are as the naive evaluator says`, () => {
   fc.assert(
     fc.property(oneScene, (scene) => void playOne(scene)),
     { numRuns },

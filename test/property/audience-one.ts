@@ -23,8 +23,8 @@ import {
 import type { Json, JsonObject } from '../../src/domain/message.ts'
 import { type Traits, traitValues, writeTraits } from '../../src/domain/traits.ts'
 import { answers } from '../oracle/oracle.ts'
-import type { Call } from '../oracle/people.ts'
 import { audience } from '../project/rig.ts'
+import type { Call } from '../support/language.ts'
 import { type Definition, someDefinitions } from './audience-definitions.ts'
 import { advanced, type Said, saidByOne, someSteps, starts } from './audience-history.ts'
 
@@ -108,7 +108,12 @@ export const asCall = ({ ago, ...said }: Said, receivedAt: number, row: number):
     ...none,
     ...said,
   } as unknown as Call
-  return { ...call, messageId: `m${row}`, timestamp: receivedAt - ago, receivedAt }
+  return {
+    ...call,
+    messageId: call.messageId ?? `m${row}`,
+    timestamp: receivedAt - ago,
+    receivedAt,
+  }
 }
 
 /** Throws at the first instant at which the two differ. */

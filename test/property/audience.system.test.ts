@@ -5,10 +5,11 @@ import { test } from 'vitest'
 import { cloneDatabase } from '../support/database.ts'
 import { lineScene, playLine } from './audience-line.ts'
 import { oneScene, playOne } from './audience-one.ts'
+import { playRelabelled, relabelledScene } from './audience-relabelled.ts'
 
 const { pool } = await cloneDatabase()
 
-test('10,000 histories of one user are as the naive evaluator says', () => {
+test('P1 P8: 10,000 histories of one user are as the naive evaluator says', () => {
   fc.assert(
     fc.property(oneScene, (scene) => playOne(scene)),
     { numRuns: 10_000 },
@@ -18,7 +19,7 @@ test('10,000 histories of one user are as the naive evaluator says', () => {
 const [traits, audiences] = [30, 120]
 const numRuns = Number(process.env['AUDIENCE_HISTORIES'] ?? 20)
 
-test(`${numRuns} histories of ${traits + audiences} audiences and traits are told as the naive evaluator says`, async () => {
+test(`P1 P2 P5 P6 P8: ${numRuns} histories of ${traits + audiences} audiences and traits are told as the naive evaluator says`, async () => {
   await fc.assert(
     fc.asyncProperty(lineScene(traits, audiences), (scene) => playLine(pool, scene)),
     { numRuns, endOnFailure: true },
@@ -27,9 +28,16 @@ test(`${numRuns} histories of ${traits + audiences} audiences and traits are tol
 
 const inPartitions = Math.ceil(numRuns / 2)
 
-test(`${inPartitions} histories in three partitions, read by two projectors, are told the same`, async () => {
+test(`P4: ${inPartitions} histories in three partitions, read by two projectors, are told the same`, async () => {
   await fc.assert(
     fc.asyncProperty(lineScene(traits, audiences, 3), (scene) => playLine(pool, scene)),
+    { numRuns: inPartitions, endOnFailure: true },
+  )
+}, 1_200_000)
+
+test(`P7: in ${inPartitions} histories a merge at any time is as if the survivor had said it all`, async () => {
+  await fc.assert(
+    fc.asyncProperty(relabelledScene, async (scene) => void (await playRelabelled(pool, scene))),
     { numRuns: inPartitions, endOnFailure: true },
   )
 }, 1_200_000)

@@ -12,14 +12,14 @@ const { pool } = await cloneDatabase()
 const [traits, audiences] = [8, 32]
 const numRuns = 4
 
-test(`${numRuns} histories of ${traits + audiences} audiences and traits are told as the naive evaluator says`, async () => {
+test(`P1 P2 P5 P6 P8: ${numRuns} histories of ${traits + audiences} audiences and traits are told as the naive evaluator says`, async () => {
   await fc.assert(
     fc.asyncProperty(lineScene(traits, audiences), (scene) => playLine(pool, scene)),
     { numRuns, endOnFailure: true },
   )
 }, 300_000)
 
-test('a history in three partitions, read by two projectors, is told the same', async () => {
+test('P4: a history in three partitions, read by two projectors, is told the same', async () => {
   await fc.assert(
     fc.asyncProperty(lineScene(traits, audiences, 3), (scene) => playLine(pool, scene)),
     { numRuns: 2, endOnFailure: true },

@@ -40,7 +40,7 @@ const lookup = (edges: Graph): References => ({
   computed: () => null,
 })
 
-test('a cycle is refused exactly where a walk through all references finds one, and is named', () => {
+test('P13: a cycle is refused exactly where a walk through all references finds one, and is named', () => {
   fc.assert(
     fc.property(graph, (edges) => {
       const expanded = expandReferences(conditionOf(edges, 'a'), lookup(edges), 'a')

@@ -31,7 +31,7 @@ const meaning = (json: JsonObject): string => {
   return canonicalText(parsed.condition)
 }
 
-test('JSON to text to JSON is the identity on normal JSON, and text to JSON to text on printed text', () => {
+test('P12: JSON to text to JSON is the identity on normal JSON, and text to JSON to text on printed text', () => {
   fc.assert(
     fc.property(anyCondition, (json) => {
       const text = printCondition(json)

@@ -57,7 +57,7 @@ const differing = async (rig: Rig, audienceIds: readonly number[]) => {
   return found
 }
 
-test('whatever happened and however long ago, both say the same', async () => {
+test('P14: whatever happened and however long ago, both say the same', async () => {
   const conditions = fc.array(condition, { minLength: 12, maxLength: 12 })
   const calls = fc.array(call, { minLength: 5, maxLength: 15 })
   await fc.assert(

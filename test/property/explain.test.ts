@@ -87,7 +87,7 @@ const sceneOf = (json: JsonObject, of: typeof person extends fc.Arbitrary<infer 
   return { condition: parsed.condition, find, facts, bound }
 }
 
-test('the tree evaluates to the bit, and the bit turns just when it says', () => {
+test('P14: the tree evaluates to the bit, and the bit turns just when it says', () => {
   fc.assert(
     fc.property(condition, person, fc.nat(3 * day), (json, of, later) => {
       const { bound, facts, ...rest } = sceneOf(json, of)

@@ -3,8 +3,8 @@ import { requestDeletion } from '../../src/erase/ask.ts'
 import { erasePass } from '../../src/erase/erase.ts'
 import { eraseLimits } from '../../src/erase/limits.ts'
 import { openSuppressions } from '../../src/erase/suppressions.ts'
-import type { Call } from '../oracle/people.ts'
 import type { Rig } from '../project/rig.ts'
+import type { Call } from '../support/language.ts'
 
 export type Forgotten = { readonly kind: 'user' | 'anonymous'; readonly value: string }
 

@@ -143,7 +143,7 @@ test('a sequence is found in events of any order as trying every chain finds it'
   )
 })
 
-test('what is held of a sequence depends neither on order, nor on cuts, nor on being kept', () => {
+test('P3 P7: what is held of a sequence depends neither on order, nor on cuts, nor on being kept', () => {
   fc.assert(
     fc.property(both, ({ shape, scene }) => {
       const kind = kindFor(shape, scene)

@@ -60,7 +60,7 @@ const engine = (summary: CountSummary, { window, threshold }: Scene, at: number)
 
 const runs = { numRuns: 3_000 }
 
-test('a summary folded in any order decides as counting the events does', () => {
+test('P3: a summary folded in any order decides as counting the events does', () => {
   fc.assert(
     fc.property(scene, (s) => {
       const all = [...s.left, ...s.right]
@@ -71,7 +71,7 @@ test('a summary folded in any order decides as counting the events does', () => 
   )
 })
 
-test('summaries combine to what folding all events gives, either way round', () => {
+test('P7: summaries combine to what folding all events gives, either way round', () => {
   fc.assert(
     fc.property(scene, (s) => {
       const keep = s.threshold.value + 1 + s.extra
@@ -85,7 +85,7 @@ test('summaries combine to what folding all events gives, either way round', () 
   )
 })
 
-test('the timer is the first later instant at which the comparison turns over', () => {
+test('P8: the timer is the first later instant at which the comparison turns over', () => {
   fc.assert(
     fc.property(scene, (s) => {
       const all = [...s.left, ...s.right]
@@ -105,7 +105,7 @@ test('the timer is the first later instant at which the comparison turns over', 
   )
 })
 
-test('a summary holds no more than the events it must know, and their bucket', () => {
+test('P11: a summary holds no more than the events it must know, and their bucket', () => {
   fc.assert(
     fc.property(scene, (s) => {
       const summary = fold([...s.left, ...s.right], s)

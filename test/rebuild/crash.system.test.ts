@@ -14,7 +14,7 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map((each) => each.stop().catch(() => undefined)))
 })
 
-test('killed at any await, it is taken over, and what is swapped in is whole', {
+test('P9: killed at any await, it is taken over, and what is swapped in is whole', {
   timeout: 900_000,
 }, async () => {
   const deaths = [2, 5, 9, 14, 20, 27, 35, 44, 54, 65, 77, 90, 105, 125, 150, 180, 215]

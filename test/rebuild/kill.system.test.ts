@@ -1,16 +1,14 @@
 // Rebuilds of a whole Millrace that is killed with -9 again and again.
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, expect, test } from 'vitest'
+import { ownFolder } from '../support/folder.ts'
 import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
 import { seed } from '../support/seed.ts'
 import { seeded } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
 import { fileAudiences } from './scene.ts'
 
-const dataDir = await mkdtemp(join(tmpdir(), 'millrace-rebuild-'))
+const dataDir = await ownFolder('rebuild')
 const processes: MillraceProcess[] = []
 
 afterAll(async () => {

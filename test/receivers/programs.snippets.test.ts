@@ -1,23 +1,21 @@
 // Each program on the page for receivers, run as a server: what a running deliver stage sends it, and what forgers would.
 import { createHmac, hash } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { request } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { newSharedSecret } from '../../src/control/destination-draft.ts'
 import { deliverLimits } from '../../src/deliver/limits.ts'
 import { callTypes } from '../../src/domain/message.ts'
 import { render } from '../../src/domain/payload.ts'
 import { anOutbound, useRig } from '../deliver/rig.ts'
 import { aDestination, aLive, to } from '../support/configuration.ts'
+import { ownFolder } from '../support/folder.ts'
 import { until } from '../support/until.ts'
 import { loadPrograms, missingFor, type Program, startProgram, tryProgram } from './programs.ts'
 
 const { receiver, open, rowsOf, drained } = await useRig()
 const programs = await loadPrograms()
-const folder = await mkdtemp(join(tmpdir(), 'millrace-receivers-'))
-afterAll(() => rm(folder, { recursive: true, force: true }))
+const folder = await ownFolder('receivers')
 
 const bodies: readonly object[] = [
   { properties: { price: 1.5 }, traits: { plan: 'plus' } },

@@ -1,9 +1,9 @@
 // The table on the page for receivers that tells what becomes of a body parsed and written again, held against each language.
 import { execFileSync } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { ownFolder } from '../support/folder.ts'
 import { missingFor } from './programs.ts'
 
 const body = '{"slash":"a/b","accent":"é","tag":"<b>","none":{},"small":1e-7}'
@@ -30,8 +30,7 @@ const writers: readonly (readonly [row: string, command: string, args: readonly 
   ['Ruby', 'ruby', ['-rjson', '-e', 'print JSON.generate(JSON.parse(ARGV[0]))']],
 ]
 
-const folder = await mkdtemp(join(tmpdir(), 'millrace-rewritten-'))
-afterAll(() => rm(folder, { recursive: true, force: true }))
+const folder = await ownFolder('rewritten')
 await writeFile(join(folder, 'rewrite.go'), go)
 
 const page = await readFile(new URL('../../docs/receivers.md', import.meta.url), 'utf8')

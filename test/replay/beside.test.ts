@@ -44,6 +44,40 @@ describe('a replay', async () => {
     expect(inOrder(got)).toEqual(inOrder([...past, ...lives].map(numberOf)))
   })
 
+  test('goes on though live messages of its destination never cease', async () => {
+    const hook = await receiver()
+    const live = aLive({ destinations: [aDestination({ webhooks: to(hook.url) })] })
+    const limits = { recoverEveryMs: 20, positionEveryMs: 10, urlConcurrencyMax: 2 }
+    const line = open(live, { partitions: 2, limits })
+    const past = Array.from({ length: 15 }, (_, n) => line.aCall({ userId: `past${n}` }))
+    await line.append(past)
+    line.start()
+    await drained(line)
+    hook.requests.splice(0)
+    // One comes for each that is answered: so many wait at any time.
+    const waiting = 150
+    let isCeasing = false
+    const appending: Promise<unknown>[] = []
+    const more = (amount: number) =>
+      Array.from({ length: amount }, (_, n) =>
+        line.aCall({ userId: `live${(appending.length + n) % 50}` }),
+      )
+    const isLive = (json: Record<string, unknown>) => String(json['userId']).startsWith('live')
+    hook.reply(({ json }) => {
+      if (!isCeasing && isLive(json)) appending.push(line.append(more(1)))
+      return 200
+    })
+    await line.append(more(waiting))
+    startReplays(line, live)
+    const id = await ask(line, { userIds: past.map(({ userId }) => String(userId)) })
+    await reached(line, id, 'finished')
+    isCeasing = true
+    await Promise.all(appending)
+    await drained(line)
+    const replayed = hook.requests.filter(({ json }) => !isLive(json))
+    expect(inOrder([...new Set(numbersOf(replayed))])).toEqual(past.map(numberOf))
+  }, 120_000)
+
   test('whose receiver is down holds up no other one, and both are whole in the end', async () => {
     const [ill, well] = [await receiver(), await receiver()]
     const destinations = [

@@ -28,6 +28,16 @@ describe('a replay that dies', async () => {
     return { hook, live, line, calls }
   }
 
+  /** As if every call of the log had been given up. */
+  const bury = async (line: Parameters<typeof startReplays>[0]) => {
+    for (const [partition, { end }] of (await line.log.source().bounds('calls')).entries())
+      await pool.query(
+        `insert into dead (topic, partition, log_offset, destination_id, message_id, type, reason, attempts, dead_at)
+         select 'calls', $1, o, 1, o::text, 'track', 'expired', 1, $2 from generate_series(0, $3::int - 1) as o`,
+        [partition, new Date(line.now()), Number(end)],
+      )
+  }
+
   /** Dies at the nth step of those that reach the world: after it was made, or before. */
   const mortal = (line: Parameters<typeof startReplays>[0], at: number, before: boolean) => {
     const state = { steps: 0, dead: false }
@@ -75,13 +85,16 @@ describe('a replay that dies', async () => {
   const places = Array.from({ length: 5 }, () => ({
     at: 1 + Math.floor(random() * 60),
     before: random() < 0.5,
+    reasons: random() < 0.5 ? ['expired'] : null,
   }))
-  test.each(places)(`at step $at, before: $before (seed ${seed})`, async ({ at, before }) => {
+  const name = `at step $at, before: $before, of the dead: $reasons (seed ${seed})`
+  test.each(places)(name, async ({ at, before, reasons }) => {
     const { hook, live, line, calls } = await setUp(120)
+    if (reasons) await bury(line)
     const limits = { sliceMax: 10, pollMs: 10 } as never
     const doomed = mortal(line, at, before)
     startReplays(line, live, { ...doomed.over, limits })
-    const id = await ask(line)
+    const id = await ask(line, { reasons })
     await until(async () => {
       line.setNow(line.now() + 1_000)
       return doomed.state.dead || (await found(id)).isSettled
@@ -90,6 +103,8 @@ describe('a replay that dies', async () => {
     await reached(line, id, 'finished')
     expect(numbersOf(hook.requests).toSorted((a, b) => a - b)).toEqual(calls.map(numberOf))
     expect(await found(id)).toMatchObject({ selected: 120, sent: 120, delivered: 120 })
+    const { rows } = await pool.query('select from dead where replayed_at is null')
+    expect(rows).toEqual([])
   })
 
   test('an append that the log took and refused all the same is not sent twice', async () => {

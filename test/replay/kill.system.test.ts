@@ -1,8 +1,6 @@
 // A replay whose process is killed with -9, on the log in Postgres.
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, test } from 'vitest'
+import { ownFolder } from '../support/folder.ts'
 import { type MillraceProcess, removeDataDir, startProcess } from '../support/process.ts'
 import { openReceiver } from '../support/receiver.ts'
 import { seed } from '../support/seed.ts'
@@ -10,7 +8,7 @@ import { killWhileReplaying } from './kill-scene.ts'
 
 const kills = Number(process.env['REPLAY_KILLS'] ?? 2)
 
-const dataDir = await mkdtemp(join(tmpdir(), 'millrace-replay-kill-'))
+const dataDir = await ownFolder('replay-kill')
 const receiver = await openReceiver({ secret: 's3cret' })
 let millrace: MillraceProcess
 

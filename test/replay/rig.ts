@@ -60,6 +60,7 @@ export const useReplays = async () => {
       events: null,
       userIds: null,
       anonymousIds: null,
+      reasons: null,
       ratePerSecond: 1_000_000,
       at: new Date(line.now()),
       ...over,

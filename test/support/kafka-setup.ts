@@ -1,7 +1,9 @@
-// Whether this run has a broker and a schema registry, and one of each for all its test files.
+// One broker and one schema registry for all test files of the run, and one Postgres, where they were asked for.
 import type { TestProject } from 'vitest/node'
+import { setup as startPostgres } from './global-setup.ts'
 import { type Broker, startKafka } from './kafka.ts'
 import { type Registry, startRegistry } from './registry.ts'
+import { type Stop, startAll } from './stops.ts'
 
 declare module 'vitest' {
   // biome-ignore lint/style/useConsistentTypeDefinitions: merging into vitest's type needs an interface
@@ -11,27 +13,31 @@ declare module 'vitest' {
   }
 }
 
-/** Nothing starts unless asked for: a plain run needs no Java and stays short. */
-export const provideKafka = async (project: TestProject): Promise<() => Promise<void>> => {
-  const given = process.env['KAFKA_BROKERS']
-  const givenRegistry = process.env['SCHEMA_REGISTRY_URL']
+export const setup = (project: TestProject): Promise<() => Promise<void>> => {
   const wanted = process.env['MILLRACE_TEST_KAFKA'] === '1' || process.env['CI'] === 'true'
-  const none = { kafka: null, registry: null }
-  const started =
-    wanted || given !== undefined
-      ? {
-          kafka: given === undefined ? await orNone('Kafka broker', startKafka) : null,
-          registry:
-            givenRegistry === undefined ? await orNone('schema registry', startRegistry) : null,
-        }
-      : none
-  project.provide('kafkaBrokers', given ?? started.kafka?.brokers.join(',') ?? null)
-  project.provide('registryUrl', givenRegistry ?? started.registry?.url ?? null)
-  return async () => {
-    await Promise.all([started.kafka?.stop(), started.registry?.stop()])
-  }
+  const givenBrokers = process.env['KAFKA_BROKERS']
+  const givenRegistry = process.env['SCHEMA_REGISTRY_URL']
+  const isRegistryWanted = wanted || givenBrokers !== undefined
+  return startAll(
+    () => startPostgres(project),
+    async (): Promise<Stop> => {
+      const broker =
+        wanted && givenBrokers === undefined ? await orNone('Kafka broker', startKafka) : null
+      project.provide('kafkaBrokers', givenBrokers ?? broker?.brokers.join(',') ?? null)
+      return async () => broker?.stop()
+    },
+    async (): Promise<Stop> => {
+      const registry =
+        isRegistryWanted && givenRegistry === undefined
+          ? await orNone('schema registry', startRegistry)
+          : null
+      project.provide('registryUrl', givenRegistry ?? registry?.url ?? null)
+      return async () => registry?.stop()
+    },
+  )
 }
 
+/** In CI it must be there; elsewhere its suites are skipped, and that is said. */
 const orNone = async <T extends Broker | Registry>(
   what: string,
   start: () => Promise<T>,

@@ -8,6 +8,7 @@ import { promisify } from 'node:util'
 import { Kafka, logLevel } from 'kafkajs'
 import { dockerAnswers, findJava, freePort, kafkaClassPath } from './kafka-cache.ts'
 import { type Owned, own } from './kafka-process.ts'
+import { orStopped } from './stops.ts'
 
 const run = promisify(execFile)
 
@@ -43,25 +44,29 @@ const startLocal = async (): Promise<Broker> => {
   await writeFile(properties, localSettings({ folder, port, controllerPort }))
   const quick = ['-Xmx128m', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', classPath]
   const storage = ['kafka.tools.StorageTool', 'format', '-t', clusterId, '-c', properties]
-  await run(java, [...quick, ...storage])
   const command = [java, '-Xms128m', '-Xmx512m', '-XX:+UseSerialGC', '-cp', classPath]
   const brokers = [`127.0.0.1:${port}`]
-  let server: Owned
+  let server: Owned | undefined
   const start = async () => {
     server = await own([...command, 'kafka.Kafka', properties], join(folder, 'broker.log'))
     await ready(brokers, async () => {
-      if (!server.running()) throw new Error(`the broker ended:\n${await server.output()}`)
+      if (!server?.running()) throw new Error(`the broker ended:\n${await server?.output()}`)
     })
   }
-  await start()
+  const stop = async () => {
+    // Its data goes with it: leaving in good order would only take time.
+    await server?.end('SIGKILL')
+    await rm(folder, { recursive: true, force: true })
+  }
+  await orStopped(stop, async () => {
+    await run(java, [...quick, ...storage])
+    await start()
+  })
   return {
     brokers,
-    stop: async () => {
-      await server.end('SIGTERM')
-      await rm(folder, { recursive: true, force: true })
-    },
-    halt: () => server.end('SIGTERM', haltMs),
-    kill: () => server.end('SIGKILL'),
+    stop,
+    halt: async () => server?.end('SIGTERM', haltMs),
+    kill: async () => server?.end('SIGKILL'),
     restart: start,
   }
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { apicurioFolder, dockerAnswers, findJava, freePort } from './kafka-cache.ts'
 import { own } from './kafka-process.ts'
+import { orStopped } from './stops.ts'
 
 export type Registry = { readonly url: string; stop(): Promise<void> }
 
@@ -37,16 +38,16 @@ const startLocal = async (): Promise<Registry> => {
   const jar = ['-jar', join(apicurio, 'quarkus-run.jar')]
   const server = await own([java, ...heap, ...settings, ...jar], join(folder, 'registry.log'))
   const url = `http://127.0.0.1:${port}${path}`
-  await ready(url, async () => {
-    if (!server.running()) throw new Error(`the registry ended:\n${await server.output()}`)
-  })
-  return {
-    url,
-    stop: async () => {
-      await server.end('SIGTERM')
-      await rm(folder, { recursive: true, force: true })
-    },
+  const stop = async () => {
+    await server.end('SIGKILL')
+    await rm(folder, { recursive: true, force: true })
   }
+  await orStopped(stop, () =>
+    ready(url, async () => {
+      if (!server.running()) throw new Error(`the registry ended:\n${await server.output()}`)
+    }),
+  )
+  return { url, stop }
 }
 
 const startContainer = async (): Promise<Registry> => {

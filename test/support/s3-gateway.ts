@@ -6,9 +6,10 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { TestProject } from 'vitest/node'
-import { providePostgres } from './global-setup.ts'
+import { setup as startPostgres } from './global-setup.ts'
 import { cached, freePort } from './kafka-cache.ts'
 import { own } from './kafka-process.ts'
+import { startAll } from './stops.ts'
 
 const version = 'v1.8.0'
 const buildMs = 600_000
@@ -25,15 +26,15 @@ declare module 'vitest' {
 }
 
 /** What is missing fails the run: a suite of its own is never skipped. */
-export const setup = async (project: TestProject): Promise<() => Promise<void>> => {
-  const gateway = await startGateway()
-  project.provide('s3', { endpoint: gateway.endpoint, folder: gateway.folder })
-  const stopPostgres = await providePostgres(project)
-  return async () => {
-    await stopPostgres()
-    await gateway.stop()
-  }
-}
+export const setup = (project: TestProject): Promise<() => Promise<void>> =>
+  startAll(
+    () => startPostgres(project),
+    async () => {
+      const { endpoint, folder, stop } = await startGateway()
+      project.provide('s3', { endpoint, folder })
+      return stop
+    },
+  )
 
 /** `go` wants its caches where they are; only the program goes to ours. */
 const built = async (): Promise<string> => {
@@ -61,7 +62,7 @@ const startGateway = async () => {
   const storing = ['posix', '--sidecar', meta, folder]
   const server = await own([program, ...keys, ...serving, ...storing], join(scratch, 'log'))
   const stop = async () => {
-    await server.end('SIGTERM')
+    await server.end('SIGKILL')
     await rm(scratch, { recursive: true, force: true })
   }
   const endpoint = `http://127.0.0.1:${port}`

@@ -8,11 +8,10 @@ import type { Pool } from '../../src/postgres/sql.ts'
 import type { Running } from '../../src/running.ts'
 import { findSyncRun, requestSync } from '../../src/sync/request.ts'
 import { startSync } from '../../src/sync/sync.ts'
-import type { Condition, OfUsers } from '../oracle/language.ts'
 import { answers } from '../oracle/oracle.ts'
-import type { Call } from '../oracle/people.ts'
 import { aRig, audience, type Rig, type Sent, until } from '../project/rig.ts'
 import { aDestination } from '../support/configuration.ts'
+import type { Call, Condition, OfUsers } from '../support/language.ts'
 import { told } from './stage.ts'
 
 const codecs = await openCodecs({})

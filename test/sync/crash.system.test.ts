@@ -65,7 +65,7 @@ const arrange = async () => {
 const changes = ['u1:false', 'u193:true', 'u257:true', 'u3:true', 'u321:true', 'u65:false'].sort()
 
 describe.each(['before', 'after'] as const)('a process killed %s any one await', (when) => {
-  test('loses and repeats nothing in the topic', { timeout: 900_000 }, async () => {
+  test('P9: loses and repeats nothing in the topic', { timeout: 900_000 }, async () => {
     let deaths = 0
     for (let at = 1; ; at++) {
       world = await openWorld(pool)

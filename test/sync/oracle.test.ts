@@ -5,12 +5,12 @@ import { openCodecs } from '../../src/log/avro.ts'
 import type { Running } from '../../src/running.ts'
 import { findSyncRun, requestSync } from '../../src/sync/request.ts'
 import { startSync } from '../../src/sync/sync.ts'
-import type { Condition } from '../oracle/language.ts'
-import { type Answers, answers, changesBetween } from '../oracle/oracle.ts'
-import type { Call } from '../oracle/people.ts'
+import { answers } from '../oracle/oracle.ts'
 import { aRig, audience, type Rig, type Sent, until } from '../project/rig.ts'
 import { aDestination } from '../support/configuration.ts'
 import { cloneDatabase } from '../support/database.ts'
+import type { Call, Condition } from '../support/language.ts'
+import { type Answers, changesBetween } from '../support/told.ts'
 import { told } from './stage.ts'
 
 const { pool } = await cloneDatabase()
@@ -133,7 +133,7 @@ const openLine = async () => {
   return { rig, audiences, fresh }
 }
 
-test.each([1, 2, 3, 4])('what is sent is what the definition says, seed %i', async (seed) => {
+test.each([1, 2, 3, 4])('P2: what is sent is what the definition says, seed %i', async (seed) => {
   const pick = randomOf(seed * 7_919)
   const { rig, audiences, fresh } = await openLine()
   const log: Call[] = []

@@ -1,0 +1,37 @@
+// Durations, local days and dates as conditions write them, each straight from its definition.
+import type { Json } from './language.ts'
+
+export const minute = 60_000
+export const hour = 60 * minute
+export const day = 24 * hour
+const units: Record<string, number> = { s: 1_000, m: minute, h: hour, d: day, w: 7 * day }
+
+export const durationOf = (text: string): number => {
+  const [, number, unit = ''] = /^([0-9]+)([smhdw])$/.exec(text) ?? []
+  if (!(unit in units)) throw new Error(`nobody knows the duration ${text}`)
+  return Number(number) * (units[unit] as number)
+}
+
+const days = new Map<string, number>()
+
+/** The local date as a number of days. No zone changes its clocks within a quarter of an hour; Intl is slow. */
+export const localDay = (zone: string, at: number): number => {
+  const quarter = Math.floor(at / (15 * minute)) * 15 * minute
+  const known = days.get(`${zone} ${quarter}`)
+  if (known !== undefined) return known
+  const date = new Intl.DateTimeFormat('en-CA', { timeZone: zone }).format(quarter)
+  days.set(`${zone} ${quarter}`, Date.parse(`${date}T00:00:00Z`) / day)
+  return localDay(zone, at)
+}
+
+/** ISO 8601 with a zone, or a date alone, which is when that day starts here; a bad date is missing. */
+export const dateOf = (value: Json | undefined, zone: string): number | null => {
+  const form = /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/
+  const [whole = '', date, time] = (typeof value === 'string' && form.exec(value)) || []
+  const midnight = Date.parse(`${date}T00:00:00Z`)
+  if (Number.isNaN(midnight) || new Date(midnight).toISOString().slice(0, 10) !== date) return null
+  if (time !== undefined) return Number.isNaN(Date.parse(whole)) ? null : Date.parse(whole)
+  let start = midnight - 15 * hour
+  while (localDay(zone, start) < midnight / day) start += 15 * minute
+  return start
+}
