@@ -32,7 +32,6 @@ import {
 /** Works until the stage stops and nothing is left. */
 export const runDesk = async (stage: Stage, ended: () => boolean): Promise<void> => {
   const { desk, limits } = stage
-  let restUntil = 0
   for (;;) {
     const due = performance.now() >= desk.claimAt && mayClaim(stage)
     if (!hasWork(desk) && !due && !desk.recovers) {
@@ -41,23 +40,13 @@ export const runDesk = async (stage: Stage, ended: () => boolean): Promise<void>
       await desk.bell.wait(Math.max(1, Math.min(pauseMs, limits.claimEveryMs)))
       continue
     }
-    const restMs = mayRest(stage) ? restUntil - performance.now() : 0
-    if (restMs > 0) {
-      await sleep(restMs)
-      continue
-    }
     // Other work must not put off the look for due rows.
     if (due) desk.claimAt = performance.now() + limits.claimEveryMs
     const recovers = desk.recovers
     desk.recovers = false
     await workOnce(stage, { works: takeWork(stage), due, recovers })
-    restUntil = performance.now() + limits.deskRestMs
   }
 }
-
-/** A transaction costs much more than a row: what the sick give it to do, it does together. */
-const mayRest = ({ desk, limits, stopping }: Stage): boolean =>
-  !stopping && desk.waiting < limits.deskBatchMax && desk.claimAt > 0
 
 const takeWork = ({ desk, limits }: Stage): readonly Work[] => {
   const taken: Work[] = []

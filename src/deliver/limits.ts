@@ -43,8 +43,6 @@ export const deliverLimits = {
   deskBatchMax: 200,
   deskMax: 10_000,
   deskBytesMax: 33_554_432,
-  /** Between two of its transactions, while there is less to do than one takes. */
-  deskRestMs: 10,
   /** Pause after a failed desk transaction or position write. */
   pauseMs: 250,
   claimEveryMs: 250,
