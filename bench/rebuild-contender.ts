@@ -99,7 +99,6 @@ const runProduct = async (): Promise<{ readonly seconds: number; readonly width:
   const signal = new AbortController().signal
   await fold.foldUntil(vectorOf(await ends()), { signal, pace: async () => undefined })
   const seconds = (performance.now() - began) / 1_000
-  await fold.close()
   const { rows } = await own.query<{ width: number }>(
     'select avg(octet_length(st))::float8 as width from ustate',
   )

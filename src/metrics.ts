@@ -1,5 +1,5 @@
 // The process's metrics in Prometheus form; stages hand in counts and know nothing of it.
-import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { type ArchiveMeter, openArchiveMeter } from './archive/meter.ts'
 import { addArchiveMetrics } from './archive-metrics.ts'
 import type { Count, CountName } from './collect/count.ts'
@@ -25,6 +25,8 @@ export type Metrics = {
   readonly replay: ReplayMeter
   /** Told of each deletion request that ended, with the seconds since it was made. */
   readonly deletionEnded: (state: 'finished' | 'failed', seconds: number) => void
+  /** A figure of the database, shown as it was when it was last read: no answer waits for it. */
+  addFigure(figure: Figure): void
   /** Called before every answer, to hand in what was held back. */
   beforeText(handIn: () => void): void
 }
@@ -74,12 +76,37 @@ export const openMetrics = (): Metrics => {
     archive,
     rebuild,
     replay,
+    addFigure: (figure) => addFigure(registry, figure),
     beforeText: (handIn) => void handIns.push(handIn),
     count: (name, labels, amount) => {
       const named = Object.entries(labels).map(([label, value]) => [labelName(label), value])
       counters.get(name)?.inc(Object.fromEntries(named), amount)
     },
   }
+}
+
+export type Figure = {
+  readonly name: string
+  readonly help: string
+  readonly read: () => Promise<number>
+}
+
+/** Each answer asks for the next one's; a figure that cannot be read stays what it was. */
+const addFigure = (registry: Registry, { name, help, read }: Figure): void => {
+  let reading = false
+  const gauge = new Gauge({
+    ...{ name, help, registers: [registry] },
+    collect: () => {
+      if (reading) return
+      reading = true
+      read()
+        .then((value) => gauge.set(value))
+        .catch(() => undefined)
+        .finally(() => {
+          reading = false
+        })
+    },
+  })
 }
 
 const deletionMetrics = (registry: Registry): Metrics['deletionEnded'] => {

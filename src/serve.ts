@@ -5,6 +5,7 @@ import { startAdmin } from './admin/admin.ts'
 import { startArchive } from './archive/archive.ts'
 import { erasures } from './archive/erased.ts'
 import { archivingOf } from './archiving.ts'
+import { addAudienceFigures } from './audience-metrics.ts'
 import { startCollect } from './collect/collect.ts'
 import { addressRulesOf, type Config, type Role, readsSecrets } from './config.ts'
 import type { FirstStart } from './control/first-start.ts'
@@ -91,6 +92,7 @@ const startParts = async (options: Options, add: Add): Promise<Omit<Millrace, ke
   const pipeline = openPipeline({ sql: database.pool, clock, logger, tell: metrics.countCalls })
   metrics.beforeText(pipeline.tellAll)
   add({ name: 'pipeline', running: pipeline })
+  addAudienceFigures(metrics, database.pool)
   const shared = {
     ...options,
     ...log,

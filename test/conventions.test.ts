@@ -36,7 +36,7 @@ test.each([
 test('tests ask for folders where they are removed again', () => {
   const asking = tracked('test/*.ts').filter((path) => /mkdtemp\(join\(tmpdir/.test(textOf(path)))
   // Set-ups of whole runs, and what they start, remove their own.
-  const allowed = /^test\/support\/(folder|global-setup|kafka|registry|s3-gateway)\.ts$|setup\.ts$/
+  const allowed = /^test\/support\/(folder|global-setup|s3-gateway)\.ts$|setup\.ts$/
   expect(asking).toContain('test/support/folder.ts')
   expect(asking.filter((path) => !allowed.test(path))).toEqual([])
 })

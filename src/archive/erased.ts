@@ -1,12 +1,15 @@
 // The erasures as they stand in Postgres: hashes of ids, and before when what was sent of each is to go.
 import { hash } from 'node:crypto'
-import { siphash, sipKeyOf } from '../domain/siphash.ts'
-import { openSuppressedSet, type SuppressedSet } from '../domain/suppressed-set.ts'
-import { type Suspect, suppressionText } from '../domain/suppression.ts'
+import { sipKeyOf } from '../domain/siphash.ts'
+import {
+  hashBytes,
+  judgeOf,
+  openSuppressedSet,
+  type SuppressedSet,
+} from '../domain/suppressed-set.ts'
 import type { Sql } from '../postgres/sql.ts'
 import type { Erasures } from './erasures.ts'
 
-const hashBytes = 16
 const rowsAtOnce = 10_000
 
 export const erasures: Erasures = {
@@ -20,20 +23,7 @@ export const erasures: Erasures = {
     const { rows } = await sql.query<{ key: string }>('select key from suppression_key')
     const key = sipKeyOf(hash('sha256', rows[0]?.key ?? '', 'buffer'))
     const { set, upTo } = await loadSet(sql, after)
-    const into = { buffer: Buffer.alloc(hashBytes), at: 0 }
-    const is = (text: string, at: number): boolean => {
-      siphash(key, text, into)
-      return at < set.until(into.buffer)
-    }
-    const isErased = ({ workspaceId, userId, anonymousId, previousId, sentAt }: Suspect) => {
-      const at = sentAt.getTime()
-      const isUser = (id: string | null | undefined) =>
-        id != null && is(suppressionText(workspaceId, 'user', id), at)
-      const isVisitor = (id: string | null | undefined) =>
-        id != null && is(suppressionText(workspaceId, 'anonymous', id), at)
-      return isUser(userId) || isVisitor(anonymousId) || isUser(previousId) || isVisitor(previousId)
-    }
-    return { upTo, isErased }
+    return { upTo, isErased: judgeOf(set, key) }
   },
 }
 

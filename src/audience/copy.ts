@@ -1,12 +1,14 @@
-// Rows of ustate in the binary format of COPY, which Postgres takes several times faster than arrays.
+// Rows of ustate and membership in the binary format of COPY, which Postgres takes several times faster than arrays.
 import {
-  copyHeader,
-  copyTrailer,
+  copyOf,
   microsOf,
+  putBoolean,
+  putInt2,
   putInt4,
   putInt8,
   putNull,
-  putText,
+  putNullableText,
+  type RowForm,
 } from '../postgres/binary-copy.ts'
 
 export type UserRow = {
@@ -22,36 +24,53 @@ export type UserRow = {
   readonly mergedInto: number | null
 }
 
-const fields = 8
-/** Everything of a row that is not of variable length. */
-const fixedBytes = 2 + fields * 4 + 8 + 2 + 4 + 8 + 8 + 8
-const chunkBytes = 262_144
+const lengthBytes = 4
 
-export function* copyRows(rows: Iterable<UserRow>): Generator<Buffer> {
-  let chunk = Buffer.allocUnsafe(chunkBytes)
-  let at = copyHeader.copy(chunk)
-  for (const row of rows) {
-    const most = fixedBytes + (row.userId?.length ?? 0) * 3 + row.st.length
-    if (at + most > chunk.length) {
-      yield chunk.subarray(0, at)
-      chunk = Buffer.allocUnsafe(Math.max(chunkBytes, most))
-      at = 0
-    }
-    at = writeRow(chunk, row, at)
-  }
-  yield chunk.subarray(0, at)
-  yield copyTrailer
+const userForm: RowForm<UserRow> = {
+  fields: 8,
+  most: ({ userId, st }) => 8 * lengthBytes + 38 + (userId?.length ?? 0) * 3 + st.length,
+  write: (to, row, start) => {
+    let at = putInt8(to, row.key, start)
+    at = putInt2(to, row.shard, at)
+    at = putInt4(to, row.workspaceId, at)
+    at = putInt8(to, row.ver, at)
+    at = putNullableText(to, row.userId, at)
+    at = to.writeInt32BE(row.st.length, at)
+    at += to.write(row.st, at, 'latin1')
+    at = Number.isFinite(row.due) ? putInt8(to, microsOf(row.due), at) : putNull(to, at)
+    return row.mergedInto === null ? putNull(to, at) : putInt8(to, row.mergedInto, at)
+  },
 }
 
-const writeRow = (to: Buffer, row: UserRow, start: number): number => {
-  let at = to.writeInt16BE(fields, start)
-  at = putInt8(to, row.key, at)
-  at = to.writeInt16BE(row.shard, to.writeInt32BE(2, at))
-  at = putInt4(to, row.workspaceId, at)
-  at = putInt8(to, row.ver, at)
-  at = row.userId === null ? putNull(to, at) : putText(to, row.userId, at)
-  at = to.writeInt32BE(row.st.length, at)
-  at += to.write(row.st, at, 'latin1')
-  at = Number.isFinite(row.due) ? putInt8(to, microsOf(row.due), at) : putNull(to, at)
-  return row.mergedInto === null ? putNull(to, at) : putInt8(to, row.mergedInto, at)
+export const copyRows = (rows: Iterable<UserRow>): Generator<Buffer> => copyOf(rows, userForm)
+
+/** Of somebody who enters. */
+export type MemberRow = {
+  readonly audienceId: number
+  readonly shard: number
+  readonly userKey: number
+  readonly userId: string | null
+  readonly value: string | null
+  /** Epoch ms. */
+  readonly enteredAt: number
 }
+
+/** `audience_id, shard, user_key, user_id, value, cur, synced, entered_at` */
+const memberForm: RowForm<MemberRow> = {
+  fields: 8,
+  most: ({ userId, value }) =>
+    8 * lengthBytes + 24 + ((userId?.length ?? 0) + (value?.length ?? 0)) * 3,
+  write: (to, row, start) => {
+    let at = putInt4(to, row.audienceId, start)
+    at = putInt2(to, row.shard, at)
+    at = putInt8(to, row.userKey, at)
+    at = putNullableText(to, row.userId, at)
+    at = putNullableText(to, row.value, at)
+    at = putBoolean(to, true, at)
+    at = putBoolean(to, false, at)
+    return putInt8(to, microsOf(row.enteredAt), at)
+  },
+}
+
+export const copyMembers = (rows: Iterable<MemberRow>): Generator<Buffer> =>
+  copyOf(rows, memberForm)

@@ -1,7 +1,7 @@
 // The SQL of users and memberships, shared by the projector, its back-fill and the sweep.
 import type { Connection, Sql } from '../postgres/sql.ts'
 import type { Flip } from './assess.ts'
-import { copyRows, type UserRow } from './copy.ts'
+import { copyMembers, copyRows, type MemberRow, type UserRow } from './copy.ts'
 import { numberList, textList } from './lists.ts'
 import { repack } from './pack.ts'
 import { knownTo, type Plan } from './plan.ts'
@@ -123,6 +123,8 @@ export const lockUsersDue = async (
   return rows
 }
 
+const copyIn = 'copy ustate_in from stdin (format binary)'
+
 /** Writes users that are locked or new, each with its next `ver`. */
 export const saveUsers = async (
   tx: Connection,
@@ -160,23 +162,21 @@ export const replaceUsers = async (
   users: readonly UserState[],
   plan: Plan,
 ): Promise<boolean> => {
-  if (users.length === 0) return true
-  const stored = users.reduce((sum, { ver }) => sum + (ver > 0 ? 1 : 0), 0)
-  const ordered = users.toSorted((left, right) => left.key - right.key)
-  await tx.copyIn(copyIn, copyRows(packedRows(ordered, plan)))
-  if (stored > 0) {
+  const made = users.filter(({ ver }) => ver === 0)
+  const stored = made.length === 0 ? [...users] : users.filter(({ ver }) => ver > 0)
+  if (stored.length > 0) {
+    stored.sort((left, right) => left.key - right.key)
+    await tx.copyIn(copyIn, copyRows(packedRows(stored, plan)))
     const { rowCount } = await tx.query(
       `update ustate u set (ver, user_id, st, due) = (i.ver, i.user_id, i.st, i.due)
          from ustate_in i where u.user_key = i.user_key and u.ver = i.ver - 1`,
     )
-    if (rowCount !== stored) return false
+    if (rowCount !== stored.length) return false
   }
-  if (stored < users.length)
-    await tx.query('insert into ustate select * from ustate_in where ver = 1')
+  if (made.length > 0)
+    await tx.copyIn('copy ustate from stdin (format binary)', copyRows(packedRows(made, plan)))
   return true
 }
-
-const copyIn = 'copy ustate_in from stdin (format binary)'
 
 type Gone = { readonly user: UserState; readonly into: number }
 
@@ -214,25 +214,42 @@ const saveRows = async (tx: Connection, rows: Iterable<UserRow>): Promise<void> 
   )
 }
 
+type Flipped = { readonly flips: readonly Flip[]; readonly at: Date }
+
 /** Memberships, and marks of accounts, of users whose rows are locked. An entry of one who is a member already fills the user id. */
-export const saveFlips = async (
-  tx: Sql,
-  { flips, at }: { readonly flips: readonly Flip[]; readonly at: Date },
-): Promise<void> => {
+export const saveFlips = async (tx: Sql, { flips, at }: Flipped): Promise<void> => {
   await appendMarks(
     tx,
     flips.flatMap(({ mark, userKey, audienceId, member: has }) =>
       mark ? [{ userKey, mark: audienceId, has }] : [],
     ),
   )
-  const memberships = flips.filter(({ mark }) => !mark)
-  const ordered = memberships.toSorted(
-    (left, right) => left.audienceId - right.audienceId || left.userKey - right.userKey,
-  )
+  const ordered = membershipsOf(flips)
   const entered = ordered.filter(({ member }) => member)
   const left = ordered.filter(({ member }) => !member)
   if (entered.length > 0) await enter(tx, entered, at)
   if (left.length > 0) await leave(tx, left)
+}
+
+const membershipsOf = (flips: readonly Flip[]): readonly Flip[] =>
+  flips
+    .filter(({ mark }) => !mark)
+    .sort((left, right) => left.audienceId - right.audienceId || left.userKey - right.userKey)
+
+/** Of users made in the same transaction: nothing is stored yet of what they are in. */
+export const saveFirstFlips = async (tx: Connection, { flips, at }: Flipped): Promise<void> => {
+  const entered = membershipsOf(flips).filter(({ member }) => member)
+  if (entered.length === 0) return
+  await tx.copyIn(
+    `copy membership (audience_id, shard, user_key, user_id, value, cur, synced, entered_at)
+       from stdin (format binary)`,
+    copyMembers(memberRows(entered, at.getTime())),
+  )
+}
+
+function* memberRows(flips: readonly Flip[], enteredAt: number): Generator<MemberRow> {
+  for (const { audienceId, userKey, userId, value } of flips)
+    yield { audienceId, shard: userKey % shards, userKey, userId, value, enteredAt }
 }
 
 const enter = async (tx: Sql, flips: readonly Flip[], at: Date): Promise<void> => {

@@ -98,6 +98,16 @@ export const tieUsers = async (
   return new Set(rows.map(({ userKey }) => userKey))
 }
 
+/** Calls that would have tied a user to one account too many, of all accounts. By account_count_mark. */
+export const countLeftOut = async (sql: Sql): Promise<number> => {
+  const { rows } = await sql.query<{ calls: number }>(
+    `select (select coalesce(sum(users), 0) from account_count where mark = $1)::float8
+          + (select coalesce(sum(change), 0) from account_delta where mark = $1)::float8 as calls`,
+    [accountMarks.leftOut],
+  )
+  return rows[0]?.calls ?? 0
+}
+
 /** Of users that are no more; `marks` are theirs as they were stored. Returns the ties they had. */
 export const untieUsers = async (
   tx: Sql,

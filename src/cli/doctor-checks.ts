@@ -5,6 +5,7 @@ import type { Sql } from '../postgres/sql.ts'
 import type { Finding } from './doctor.ts'
 import { checkAlerts } from './doctor-alerts.ts'
 import { checkArchiveStanding } from './doctor-archive.ts'
+import { checkAudiences } from './doctor-audiences.ts'
 import { checkDeletions } from './doctor-deletions.ts'
 
 type Check = {
@@ -190,6 +191,7 @@ const checks: readonly Check[] = [
   { name: 'log', run: checkLog },
   { name: 'ledger', run: checkLedger },
   { name: 'archive', run: checkArchiveStanding },
+  { name: 'audiences', run: checkAudiences },
   { name: 'parked', run: checkParked },
   { name: 'dead', run: checkDead },
   { name: 'urls', run: checkUrls },

@@ -124,8 +124,9 @@ const inherit = async (
   desk: Desk,
   isConfigured: (url: UrlOf) => boolean,
 ): Promise<readonly TakenOver[]> => {
-  const { owner, now, limits } = desk.deps
-  const at = now()
+  const { deps } = desk
+  const { owner, limits } = deps
+  const at = deps.now()
   if (!isTimeToWatch(desk, desk.lookedAt, at)) return []
   const aliveSince = new Date(at.getTime() - limits.watchDeadMs)
   // What was not told was not heard of either: it is found anew.

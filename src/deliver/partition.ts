@@ -57,6 +57,7 @@ const gainOnce = async (stage: Stage, lease: Lease): Promise<Reader> => {
     toldAt: Number.NEGATIVE_INFINITY,
     lost: false,
     rounds: 0,
+    saving: 0,
   }
   const resumed = { counters, rough: state.rough, unheard: countUnheard(partition, settled) }
   await reconcile(pool, { topic, partition: number }, resumed)
@@ -100,7 +101,10 @@ const openDuplicatesOf = (stage: Stage, { topic, partition }: Lease) =>
     bytesMax: stage.limits.duplicateBytesMax,
   })
 
-/** One round at a time per chain also across two ownerships in one process: the old rounds end first. */
+/**
+ * One round at a time per chain also across two ownerships in one process: the old rounds end first. So do its
+ * saves: where partitions come and go faster than Postgres takes them, they would pile up.
+ */
 const forget = async (stage: Stage, key: string): Promise<void> => {
   const old = stage.partitions.get(key)
   if (!old) return
@@ -109,7 +113,7 @@ const forget = async (stage: Stage, key: string): Promise<void> => {
     abandon(stage, old)
   }
   stage.partitions.delete(key)
-  while (old.rounds > 0) await stage.room.wait(50)
+  while (old.rounds + old.saving > 0) await stage.room.wait(50)
 }
 
 const loadParked = async (stage: Stage, partition: Partition): Promise<void> => {

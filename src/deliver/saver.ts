@@ -27,6 +27,7 @@ export const saveVerdict = (
   new Promise((settled) => {
     if (stage.stopping) return settled(false)
     const { saver } = stage
+    partition.saving += 1
     saver.waiting.push({ verdict, partition, settled })
     saver.writing ??= writeAll(stage)
   })
@@ -44,6 +45,7 @@ const writeSome = async (stage: Stage, saves: readonly Save[]): Promise<void> =>
     const isKept = ours?.has(partition) ?? false
     if (isKept) verdict.accept()
     else if (ours) lose(stage, partition)
+    partition.saving -= 1
     settled(isKept)
   }
   stage.room.ring()

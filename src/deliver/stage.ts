@@ -104,6 +104,8 @@ export type Partition = {
   toldAt: number
   lost: boolean
   rounds: number
+  /** Verdicts on duplicates that wait to be saved. */
+  saving: number
 }
 
 /** What is read besides live messages and must not hold them up. */

@@ -1,4 +1,7 @@
 // The ids that are suppressed, by their 128-bit hashes, in 24 bytes a place: open addressing over typed arrays.
+import type { IdentityKind } from './identity.ts'
+import { type SipKey, siphash } from './siphash.ts'
+import { type Suspect, suppressionText } from './suppression.ts'
 
 export type SuppressedSet = {
   readonly size: number
@@ -6,6 +9,32 @@ export type SuppressedSet = {
   put(hash: Uint8Array, until: number): void
   /** `-Infinity` for an id that nobody put. */
   until(hash: Uint8Array): number
+}
+
+export const hashBytes = 16
+
+/**
+ * Whether what is asked about was sent before its end. Any id of a call decides: one of a deleted user must not come
+ * back with somebody else's call.
+ */
+export const judgeOf = (set: SuppressedSet, key: SipKey): ((suspect: Suspect) => boolean) => {
+  const into = { buffer: Buffer.alloc(hashBytes), at: 0 }
+  const isPast = (text: string, at: number) => {
+    siphash(key, text, into)
+    return at < set.until(into.buffer)
+  }
+  return ({ workspaceId, userId, anonymousId, previousId = null, sentAt }) => {
+    if (set.size === 0) return false
+    const at = sentAt.getTime()
+    const is = (kind: IdentityKind, value: string | null) =>
+      value !== null && isPast(suppressionText(workspaceId, kind, value), at)
+    return (
+      is('user', userId) ||
+      is('anonymous', anonymousId) ||
+      is('user', previousId) ||
+      is('anonymous', previousId)
+    )
+  }
 }
 
 const firstPlaces = 1_024

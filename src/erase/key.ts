@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto'
 import type { IdentityKind } from '../domain/identity.ts'
 import { type SipKey, siphash, sipKeyOf } from '../domain/siphash.ts'
+import { hashBytes } from '../domain/suppressed-set.ts'
 import { suppressionText } from '../domain/suppression.ts'
 import type { Sql } from '../postgres/sql.ts'
 
@@ -10,8 +11,6 @@ export const loadSuppressionKey = async (sql: Sql): Promise<SipKey> => {
   const { rows } = await sql.query<{ key: string }>('select key from suppression_key')
   return sipKeyOf(hash('sha256', (rows[0] as { key: string }).key, 'buffer'))
 }
-
-export const hashBytes = 16
 
 export type Id = {
   readonly workspaceId: number

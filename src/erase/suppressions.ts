@@ -1,11 +1,9 @@
 // The suppressions of one process: all of them in memory, renewed every second from Postgres.
-import type { SipKey } from '../domain/siphash.ts'
-import { siphash } from '../domain/siphash.ts'
-import { openSuppressedSet } from '../domain/suppressed-set.ts'
-import { type Suppressions, type Suspect, suppressionText } from '../domain/suppression.ts'
+import { hashBytes, judgeOf, openSuppressedSet } from '../domain/suppressed-set.ts'
+import type { Suppressions } from '../domain/suppression.ts'
 import type { Sql } from '../postgres/sql.ts'
 import { repeat } from '../repeat.ts'
-import { hashBytes, hashOf, loadSuppressionKey } from './key.ts'
+import { hashOf, loadSuppressionKey } from './key.ts'
 import { loadSuppressions, readVersion, type StoredSuppression } from './suppression-store.ts'
 
 export const suppressionLimits = {
@@ -65,26 +63,3 @@ export const openSuppressions = async (deps: Deps): Promise<OpenSuppressions> =>
 
 const untilOf = ({ suppressed, deletedBefore }: StoredSuppression): number =>
   suppressed ? Number.POSITIVE_INFINITY : (deletedBefore?.getTime() ?? Number.NEGATIVE_INFINITY)
-
-type Set = ReturnType<typeof openSuppressedSet>
-
-/** Any id of a call decides: one of a deleted user must not come back with somebody else's call. */
-const judgeOf = (set: Set, key: SipKey): Suppressions['isSuppressed'] => {
-  const into = { buffer: Buffer.alloc(hashBytes), at: 0 }
-  const isPast = (text: string, at: number) => {
-    siphash(key, text, into)
-    return at < set.until(into.buffer)
-  }
-  return ({ workspaceId, userId, anonymousId, previousId = null, sentAt }: Suspect) => {
-    if (set.size === 0) return false
-    const at = sentAt.getTime()
-    const is = (kind: 'user' | 'anonymous', value: string | null) =>
-      value !== null && isPast(suppressionText(workspaceId, kind, value), at)
-    return (
-      is('user', userId) ||
-      is('anonymous', anonymousId) ||
-      is('user', previousId) ||
-      is('anonymous', previousId)
-    )
-  }
-}

@@ -105,8 +105,12 @@ const begin = async ({ joining, generation, places, slotDeps }: Beginning) => {
       facts.committed.get(topicName(joining.connection, place.topic))?.[place.partition] ?? null
     const slot = openSlot({ ...slotDeps(place), committed })
     generation.slots.set(placeOf(place), slot)
-    const reader = await joining.gained(slot.lease)
-    if (lost.aborted) return
+    const reader = await joining.gained(slot.lease).catch((error) => {
+      // It is somebody else's by now: nothing of it is missing here.
+      if (lost.aborted) return null
+      throw error
+    })
+    if (reader === null || lost.aborted) return
     await checkRange(joining, { place, from: reader.from, bounds: facts.bounds.get(place.topic) })
     slot.begin(reader)
   }

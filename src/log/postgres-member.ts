@@ -236,7 +236,9 @@ const gain = (state: State, presence: Presence, claimed: Claimed) => {
       each.reader = reader
       state.fetching.wake()
     } catch (error) {
-      state.die(error)
+      // It is somebody else's by now: nothing of it is missing here.
+      if (!abort.signal.aborted) state.die(error)
+      else state.deps.logger?.warn({ err: error, topic, partition }, 'log.not_gained')
     }
   })()
   follow(state, gaining)

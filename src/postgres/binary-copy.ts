@@ -35,6 +35,39 @@ export const putText = (to: Buffer, value: string, at: number): number => {
   return to.writeInt32BE(length, at) + length
 }
 
+export const putInt2 = (to: Buffer, value: number, at: number): number =>
+  to.writeInt16BE(value, to.writeInt32BE(2, at))
+
+export const putNullableText = (to: Buffer, value: string | null, at: number): number =>
+  value === null ? putNull(to, at) : putText(to, value, at)
+
+export type RowForm<R> = {
+  readonly fields: number
+  /** How many bytes a row's fields may take. */
+  most(row: R): number
+  /** Its fields from `at` on; answers where they end. */
+  write(to: Buffer, row: R, at: number): number
+}
+
+const chunkBytes = 262_144
+
+/** Rows as COPY takes them, made as they are sent. */
+export function* copyOf<R>(rows: Iterable<R>, form: RowForm<R>): Generator<Buffer> {
+  let chunk = Buffer.allocUnsafe(chunkBytes)
+  let at = copyHeader.copy(chunk)
+  for (const row of rows) {
+    const most = 2 + form.most(row)
+    if (at + most > chunk.length) {
+      yield chunk.subarray(0, at)
+      chunk = Buffer.allocUnsafe(Math.max(chunkBytes, most))
+      at = 0
+    }
+    at = form.write(chunk, row, chunk.writeInt16BE(form.fields, at))
+  }
+  yield chunk.subarray(0, at)
+  yield copyTrailer
+}
+
 /** A row's fields as COPY sends them: views of its bytes, `null` where there is nothing. */
 export type CopiedRow = readonly (Buffer | null)[]
 

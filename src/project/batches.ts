@@ -4,24 +4,17 @@ import type { Logger } from 'pino'
 import type { Debugger } from '../debugger/debugger.ts'
 import type { Lease } from '../log/log.ts'
 import { isReplayable } from '../postgres/sql.ts'
-import {
-  type Desk,
-  type Moves,
-  movesOf,
-  nobodyInHand,
-  type Prepared,
-  prepareBatch,
-  unwoundBy,
-  type Verdicts,
-  type Written,
-  writeBatch,
-} from './batch.ts'
+import { movesOf, unwoundBy, type Written, writeBatch } from './batch.ts'
+import { type Desk, nobodyInHand } from './desk.ts'
 import { tellDuplicates } from './duplicate-calls.ts'
 import { lockFirstBatches } from './held.ts'
+import { judge, type Verdicts } from './judge.ts'
 import type { Lane, LaneQueue, Piece } from './lanes.ts'
 import type { ProjectLimits } from './limits.ts'
 import { rememberSightings } from './meter.ts'
 import { isOutage } from './outage.ts'
+import { type Prepared, prepareBatch } from './prepare.ts'
+import { remember } from './remember.ts'
 import type { Turns } from './turns.ts'
 
 export type BatchDeps = {
@@ -90,12 +83,14 @@ const settle = async (deps: BatchDeps, { all, first, decided }: Settling): Promi
       const moves = movesOf(pieces)
       const verdicts = await judge(pieces)
       const written = await write(deps, { prepared, verdicts, moves, decided })
-      remember(deps, { moves, verdicts, written })
+      remember(desk, { moves, verdicts, written })
+      if (written !== null && desk.sightings !== null)
+        rememberSightings(desk.sightings, written.metered)
       tellDuplicates(deps.debugger, pieces, verdicts)
       if (written !== null) logBatch(deps, { pieces, verdicts, written, began, tries })
       return
     } catch (error) {
-      desk.inHand = nobodyInHand
+      Object.assign(desk, nobodyInHand)
       const outageMs = performance.now() - began
       const reason = await recover(deps, error, { tries, outageMs })
       logger.warn({ reason, tries, calls: callsIn(pieces) }, 'batch.replayed')
@@ -120,18 +115,6 @@ const write = async (
     if (unwoundBy(error)?.type === 'committed') return null
     throw error
   }
-}
-
-/** By lane, in the order of offsets: what is accepted of one batch is what the next is judged by. */
-const judge = async (pieces: readonly Piece[]): Promise<Verdicts> => {
-  const verdicts = new Map()
-  for (const [lane, own] of Map.groupBy(pieces, (piece) => piece.lane)) {
-    const entries = own.flatMap(({ calls }) =>
-      calls.map(({ offset, message: { digest, receivedAt } }) => ({ offset, digest, receivedAt })),
-    )
-    if (entries.length > 0) verdicts.set(lane, await lane.duplicates.judge(entries))
-  }
-  return verdicts
 }
 
 type Tries = { readonly tries: number; readonly outageMs: number }
@@ -166,33 +149,6 @@ const recover = async (
   if (!isOutage(error) || outageMs > limits.outageMs) throw error
   await sleep(limits.retryMs)
   return 'outage'
-}
-
-type Settled = {
-  readonly moves: Moves
-  readonly verdicts: Verdicts
-  readonly written: Written | null
-}
-
-const remember = ({ desk }: BatchDeps, { moves, verdicts, written }: Settled): void => {
-  for (const [lane, { next, folded }] of moves) {
-    lane.next = next
-    lane.folded = folded
-    desk.folded = Math.max(desk.folded, folded)
-    lane.commit()
-  }
-  for (const verdict of verdicts.values()) verdict.accept()
-  desk.inHand = nobodyInHand
-  if (written === null) return
-  desk.lockFirst = Math.max(0, desk.lockFirst - 1)
-  const gone = new Set(written.vanished.map(({ user }) => user.key))
-  for (const user of written.held.values()) if (!gone.has(user.key)) desk.users.set(user.key, user)
-  for (const user of written.users) desk.users.set(user.key, user)
-  for (const { user, into } of written.vanished) desk.merged.set(user.key, into)
-  for (const { text, key } of written.identities) desk.identities.set(text, key)
-  // What still leads to them is found to be stale when their tombstone is met.
-  for (const key of written.erased) desk.users.delete(key)
-  rememberSightings(desk.sightings, written.metered)
 }
 
 type Line = {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { assess, type Flip } from '../audience/assess.ts'
 import { unpackUser } from '../audience/pack.ts'
-import { loadPlan } from '../audience/plan.ts'
+import { openPlans } from '../audience/plan.ts'
 import type { UserState } from '../audience/state.ts'
 import { lockUsersAfter, prepareSession, saveFlips, saveUsers } from '../audience/store.ts'
 import { visitUsers } from '../audience/ties.ts'
@@ -107,11 +107,10 @@ const turnToEvaluating = async (tx: Connection, build: Build): Promise<void> => 
 
 const evaluateUsers = async (deps: BuildDeps, start: Build): Promise<void> => {
   const { pool, turns, clock, logger, stopping } = deps
+  const chunk = { plans: openPlans(), limit: deps.limits.evaluateUsersMax }
   let build = start
   while (!stopping.aborted) {
-    const evaluated = await turns(() =>
-      pool.transaction((tx) => evaluateChunk(tx, build, deps.limits.evaluateUsersMax)),
-    )
+    const evaluated = await turns(() => pool.transaction((tx) => evaluateChunk(tx, build, chunk)))
     if (evaluated === null) {
       const live = await pool.transaction(async (tx) => {
         await forgetHistory(tx, build)
@@ -124,11 +123,13 @@ const evaluateUsers = async (deps: BuildDeps, start: Build): Promise<void> => {
   }
 }
 
+type Chunk = { readonly plans: ReturnType<typeof openPlans>; readonly limit: number }
+
 /** Returns the last user evaluated, `null` when there was none left. */
 const evaluateChunk = async (
   tx: Connection,
   build: Build,
-  limit: number,
+  { plans, limit }: Chunk,
 ): Promise<number | null> => {
   await prepareSession(tx)
   await pinPlan(tx)
@@ -136,7 +137,7 @@ const evaluateChunk = async (
   const last = rows.at(-1)
   if (last === undefined) return null
   await moveEvaluated(tx, { build, evaluated: last.key })
-  const plan = await loadPlan(tx)
+  const plan = await plans(tx)
   const ids = new Set(await buildAudiences(tx, build))
   const at = await highestFolded(tx)
   const flips: Flip[] = []

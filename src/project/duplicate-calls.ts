@@ -1,6 +1,6 @@
 // Tells the debugger which calls of watched sources were duplicates: only the projector knows, and only once it is written.
 import type { Debugger, Told } from '../debugger/debugger.ts'
-import type { Verdicts } from './batch.ts'
+import type { Verdicts } from './judge.ts'
 import type { Lane, Piece } from './lanes.ts'
 
 export const tellDuplicates = (

@@ -31,6 +31,7 @@ export const eraseUsers = async (
   tx: Connection,
   { orders, known, locked, folded, plan }: Erasing,
 ): Promise<readonly number[]> => {
+  if (orders.length === 0) return []
   const obeyed = await placeOrders(tx, orders)
   if (obeyed.length === 0) return []
   const into = new Map(folded.vanished.map(({ user, into }) => [user.key, into]))

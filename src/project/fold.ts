@@ -53,69 +53,84 @@ export type Folded = {
   user(key: number): UserState
 }
 
+/** `known` and `users` hold all that the calls ask for, each time calls are added. */
 type Input = {
-  readonly calls: readonly Placed[]
   readonly plan: Plan
-  /** The instant to evaluate at: the highest receivedAt folded so far. */
-  readonly at: number
   readonly known: ReadonlyMap<string, number>
   readonly users: ReadonlyMap<number, UserState>
   readonly newKey: () => number
   readonly yieldMs: number
 }
 
-export const foldBatch = async (input: Input): Promise<Folded> => {
-  const { calls, plan, known, users, newKey } = input
-  const pause = pauser(input.yieldMs)
+export type Folding = {
+  /** Folds calls in log order. */
+  add(calls: readonly Placed[]): Promise<void>
+  /** How many users it holds. */
+  users(): number
+  /** Whether an identity, by its text, is one that the calls so far make. */
+  makes(text: string): boolean
+  /** `at`: the instant to evaluate at, the highest receivedAt folded so far. Nothing is added after it. */
+  finish(at: number): Promise<Folded>
+}
+
+export const openFolding = ({ plan, known, users, newKey, yieldMs }: Input): Folding => {
+  const pause = pauser(yieldMs)
   const people = openPeople({ known, users, newKey, plan })
   const ties: Tie[] = []
-  const looks = new Map<UserState, Set<PlannedAudience>>()
   const merges: Folded['merges'][number][] = []
   const decisions: Folded['decisions'][number][] = []
-  for (const { call, message, topic, partition, offset } of calls) {
+  const fold = ({ call, message, topic, partition, offset }: Placed): void => {
     const decided = people.decides(call.who)
     if (decided !== null) decisions.push({ ...decided, topic, partition, offset })
     const touched = people.resolve(call.who)
     while (merges.length < people.merges.length)
       merges.push({ ...(people.merges[merges.length] as Merge), topic, partition, offset })
-    if (touched !== null) {
-      foldCall(call, touched, { plan, looks })
-      if (seeSource(touched.user, message.sourceId)) touched.changed = true
-      const { groupId, workspaceId } = call
-      if (groupId !== null) ties.push({ userKey: touched.user.key, workspaceId, groupId })
-    }
-    if (pause.due()) await pause.take()
+    if (touched === null) return
+    foldCall(call, touched, plan)
+    if (seeSource(touched.user, message.sourceId)) touched.changed = true
+    const { groupId, workspaceId } = call
+    if (groupId !== null) ties.push({ userKey: touched.user.key, workspaceId, groupId })
   }
-  const flips: Flip[] = [...people.flips]
-  for (const touched of people.touched.values()) {
-    flips.push(...look(touched, { plan, at: input.at, audiences: looks.get(touched.user) }))
-    if (pause.due()) await pause.take()
-  }
-  const all = [...people.touched.values()]
-  const changed = all.filter(({ changed }) => changed)
   return {
-    users: changed.map(({ user }) => user),
-    unchanged: all.length - changed.length,
-    vanished: people.vanished.map((user) => ({ user, into: people.survivor(user.key) })),
-    flips,
-    identities: people.added(),
-    merges,
-    decisions,
-    ties: ties.map((tie) => ({ ...tie, userKey: people.survivor(tie.userKey) })),
-    lostMarks: people.lostMarks,
-    named: all.flatMap(({ user, named }) => (named && user.ver > 0 ? [user.key] : [])),
-    user: (key) => (people.touched.get(key) as Touched).user,
+    add: async (calls) => {
+      for (const placed of calls) {
+        fold(placed)
+        if (pause.due()) await pause.take()
+      }
+    },
+    users: () => people.touched.size,
+    makes: people.makes,
+    finish: async (at) => {
+      const flips: Flip[] = [...people.flips]
+      for (const touched of people.touched.values()) {
+        flips.push(...look(touched, { plan, at }))
+        if (pause.due()) await pause.take()
+      }
+      const all = [...people.touched.values()]
+      const changed = all.filter(({ changed }) => changed)
+      return {
+        users: changed.map(({ user }) => user),
+        unchanged: all.length - changed.length,
+        vanished: people.vanished.map((user) => ({ user, into: people.survivor(user.key) })),
+        flips,
+        identities: people.added(),
+        merges,
+        decisions,
+        ties: ties.map((tie) => ({ ...tie, userKey: people.survivor(tie.userKey) })),
+        lostMarks: people.lostMarks,
+        named: all.flatMap(({ user, named }) => (named && user.ver > 0 ? [user.key] : [])),
+        user: (key) => (people.touched.get(key) as Touched).user,
+      }
+    },
   }
 }
 
-type Fold = { readonly plan: Plan; readonly looks: Map<UserState, Set<PlannedAudience>> }
-
-const foldCall = (call: Call, touched: Touched, { plan, looks }: Fold): void => {
+const foldCall = (call: Call, touched: Touched, plan: Plan): void => {
   const { user } = touched
   for (const { leaf, step } of call.feeds) {
     if (!observe(user, { leaf, step }, call)) continue
     touched.changed = true
-    toLook(looks, user, leaf.audiences)
+    toLook(touched, leaf.audiences)
   }
   if (call.traits === null) return
   const stamp = { te: call.te, r: call.r, id: call.id }
@@ -124,7 +139,7 @@ const foldCall = (call: Call, touched: Touched, { plan, looks }: Fold): void => 
   if (traits === held) return
   setTraits(user, traits)
   touched.changed = true
-  toLook(looks, user, plan.workspaces.get(call.workspaceId)?.traitAudiences ?? [])
+  toLook(touched, plan.workspaces.get(call.workspaceId)?.traitAudiences ?? [])
 }
 
 type Fed = Pick<PlannedFeed, 'leaf' | 'step'>
@@ -138,27 +153,18 @@ export const observe = (user: UserState, { leaf, step }: Fed, seen: Observation)
   return true
 }
 
-const toLook = (
-  looks: Fold['looks'],
-  user: UserState,
-  audiences: readonly PlannedAudience[],
-): void => {
-  if (audiences.length === 0) return
-  const held = looks.get(user)
-  if (held === undefined) looks.set(user, new Set(audiences))
-  else for (const audience of audiences) held.add(audience)
+const toLook = ({ looks }: Touched, audiences: readonly PlannedAudience[]): void => {
+  if (audiences.length > 0 && !looks.includes(audiences)) looks.push(audiences)
 }
 
-type Look = {
-  readonly plan: Plan
-  readonly at: number
-  readonly audiences: ReadonlySet<PlannedAudience> | undefined
-}
+type Look = { readonly plan: Plan; readonly at: number }
 
-const look = (touched: Touched, { plan, at, audiences }: Look): readonly Flip[] => {
-  const { user, whole, named } = touched
-  const all = plan.workspaces.get(user.workspaceId)?.audiences ?? []
-  const flips = assess(user, { audiences: whole ? all : (audiences ?? []), at, whole })
+const look = (touched: Touched, { plan, at }: Look): readonly Flip[] => {
+  const { user, whole, named, looks } = touched
+  const audiences = whole
+    ? (plan.workspaces.get(user.workspaceId)?.audiences ?? [])
+    : new Set(looks.flat())
+  const flips = assess(user, { audiences, at, whole })
   if (!named) return flips
   const flipped = new Set(flips.map(({ audienceId }) => audienceId))
   return [

@@ -2,10 +2,11 @@
 import type { UserState } from '../audience/state.ts'
 import { lockUsers } from '../audience/store.ts'
 import type { Connection } from '../postgres/sql.ts'
-import type { Desk, Prepared } from './batch.ts'
+import type { Desk } from './desk.ts'
 import type { Folded } from './fold.ts'
+import type { Prepared } from './prepare.ts'
 
-type Held = {
+export type Held = {
   readonly users: ReadonlyMap<number, UserState>
   readonly locked: boolean
 }

@@ -1,5 +1,5 @@
 // Folding history into a build's new leaves: what stands in the log before the fence, once, in chunks.
-import { accountIdsOf, loadPlan, type Plan, type PlannedFeed } from '../audience/plan.ts'
+import { accountIdsOf, openPlans, type Plan, type PlannedFeed } from '../audience/plan.ts'
 import type { UserState } from '../audience/state.ts'
 import { lockUsers, prepareSession, saveUsers } from '../audience/store.ts'
 import { marksOf, tieUsers } from '../audience/ties.ts'
@@ -49,13 +49,21 @@ export type HistoryDeps = {
 export const historyReader = (build: Build): string => `backfill:${build.id}`
 
 export const foldHistory = async (deps: HistoryDeps, build: Build): Promise<void> => {
+  const plans = openPlans()
   for (const fence of await readFences(deps.pool, build.id)) {
-    await foldPartition(deps, build, fence)
+    await foldPartition(deps, { build, plans }, fence)
     if (deps.stopping.aborted) return
   }
 }
 
-const foldPartition = async (deps: HistoryDeps, build: Build, start: Fence): Promise<void> => {
+type Building = { readonly build: Build; readonly plans: ReturnType<typeof openPlans> }
+
+const foldPartition = async (
+  deps: HistoryDeps,
+  building: Building,
+  start: Fence,
+): Promise<void> => {
+  const { build } = building
   const { source, history = source, pool, limits, codecs, suppressions = nobodySuppressed } = deps
   const { topic, partition } = start
   const duplicates = await openDuplicates({
@@ -81,20 +89,19 @@ const foldPartition = async (deps: HistoryDeps, build: Build, start: Fence): Pro
       if (last === undefined) continue
       const calls = all.filter(({ message }) => !isDropped(suppressions, message))
       const next = last.offset + 1n
-      fence = await foldChunk(deps, { build, fence, next, calls, duplicates, suppressions })
+      fence = await foldChunk(deps, { ...building, fence, next, calls, duplicates, suppressions })
     }
   }
   // Holes up to the fence hold nothing.
   if (!deps.stopping.aborted && fence.next < fence.fence)
     await foldChunk(deps, {
-      ...{ build, fence, duplicates, suppressions },
+      ...{ ...building, fence, duplicates, suppressions },
       next: fence.fence,
       calls: [],
     })
 }
 
-type Chunk = {
-  readonly build: Build
+type Chunk = Building & {
   readonly fence: Fence
   readonly next: bigint
   readonly calls: readonly { readonly offset: bigint; readonly message: Message }[]
@@ -118,10 +125,10 @@ const foldChunk = async (deps: HistoryDeps, chunk: Chunk): Promise<Fence> => {
 }
 
 const writeChunk = async (tx: Connection, chunk: Chunk, verdict: Verdict): Promise<void> => {
-  const { build, fence, next, calls, suppressions } = chunk
+  const { build, plans, fence, next, calls, suppressions } = chunk
   await prepareSession(tx)
   await pinPlan(tx)
-  const plan = await loadPlan(tx)
+  const plan = await plans(tx)
   await moveFence(tx, { buildId: build.id, fence, next })
   const facts = calls.flatMap(({ message, offset }, at) =>
     verdict.duplicate[at] === true ? [] : factOf(message, { plan, build, offset }),

@@ -14,6 +14,8 @@ export type StoredSightings = BoundedMap<string, number>
 
 const none: readonly Sighted[] = []
 
+export const unmetered = (): readonly Sighted[] => none
+
 /** For the calls of one batch, ahead of its transaction: duplicates are not known yet. */
 export const sightingLook = (stored: StoredSightings) => {
   const met = new Map<string, Sighted>()

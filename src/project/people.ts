@@ -1,6 +1,6 @@
 // Who is who while a batch is folded: resolves identities to users, and makes, links and merges users.
 import { type Flip, leftBy } from '../audience/assess.ts'
-import { accountIdsOf, type Plan } from '../audience/plan.ts'
+import { accountIdsOf, type Plan, type PlannedAudience } from '../audience/plan.ts'
 import { absorb, newUser, type UserState } from '../audience/state.ts'
 import { type Marked, marksOf } from '../audience/ties.ts'
 import { type Identity, type IdentityKind, identityLimits, type Who } from '../domain/identity.ts'
@@ -13,6 +13,8 @@ export type Touched = {
   whole: boolean
   /** The user id became known, so that memberships must show it. */
   named: boolean
+  /** Lists of audiences that something changed for; an audience may be in several. */
+  readonly looks: (readonly PlannedAudience[])[]
 }
 
 /** What the previous id of an alias is taken for; `null` for other calls. */
@@ -41,6 +43,8 @@ export type People = {
   readonly flips: readonly Flip[]
   /** Whom a user has become. */
   survivor(key: number): number
+  /** Whether an identity, by its text, is made in this batch. */
+  makes(text: string): boolean
   /** Made in this batch, with the user that has them at its end. */
   added(): readonly AddedIdentity[]
 }
@@ -71,7 +75,7 @@ export const openPeople = ({ known, users, newKey, plan }: Options): People => {
   const touch = (user: UserState): Touched => {
     const held = touched.get(user.key)
     if (held !== undefined) return held
-    const first = { user, changed: user.ver === 0, whole: user.ver === 0, named: false }
+    const first = touchedFirst(user)
     touched.set(user.key, first)
     return first
   }
@@ -105,11 +109,8 @@ export const openPeople = ({ known, users, newKey, plan }: Options): People => {
     into.whole = true
     mergedInto.set(from.user.key, into.user.key)
     touched.delete(from.user.key)
-    if (from.user.ver > 0) {
-      vanished.push(from.user)
-      const stored = from.named ? { ...from.user, userId: null } : from.user
-      lostMarks.push(...marksOf(stored, accountIds))
-    }
+    if (from.user.ver > 0) vanished.push(from.user)
+    lostMarks.push(...storedMarks(from, accountIds))
     const { workspaceId } = into.user
     merges.push({ from: from.user.key, into: into.user.key, workspaceId })
   }
@@ -122,9 +123,19 @@ export const openPeople = ({ known, users, newKey, plan }: Options): People => {
     lostMarks,
     flips,
     survivor,
+    makes: (text) => fresh.has(text),
     added: () =>
       [...fresh].map(([text, { identity, key }]) => ({ text, identity, key: survivor(key) })),
   }
+}
+
+/** What they counted for before the batch; who is new for nothing. */
+const storedMarks = ({ user, named }: Touched, accountIds: ReadonlySet<number>) =>
+  user.ver > 0 ? marksOf(named ? { ...user, userId: null } : user, accountIds) : []
+
+const touchedFirst = (user: UserState): Touched => {
+  const isNew = user.ver === 0
+  return { user, changed: isNew, whole: isNew, named: false, looks: [] }
 }
 
 type Steps = {

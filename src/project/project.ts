@@ -10,10 +10,10 @@ import type { Codec, History, Source } from '../log/log.ts'
 import { holdMembership } from '../membership.ts'
 import type { Pool } from '../postgres/sql.ts'
 import type { Clock, Running } from '../running.ts'
-import { type Desk, nobodyInHand } from './batch.ts'
 import { projectBatches } from './batches.ts'
 import { boundedMap } from './bounded-map.ts'
 import { runBuilds } from './builds.ts'
+import { type Desk, nobodyInHand } from './desk.ts'
 import { gainLane } from './lane.ts'
 import { type Lane, laneQueue } from './lanes.ts'
 import { type ProjectLimits, projectLimits } from './limits.ts'
@@ -134,7 +134,7 @@ export const openDesk = async (
   plan: await loadPlan(pool),
   folded: 0,
   lockFirst: 0,
-  inHand: nobodyInHand,
+  ...nobodyInHand,
 })
 
 /** A user on the heap besides the packed bytes and the members: objects and the map's slot. */

@@ -5,8 +5,17 @@ import { entombUsers } from '../audience/store.ts'
 import type { Identity } from '../domain/identity.ts'
 import { identityKinds } from '../domain/identity.ts'
 import type { Topic } from '../log/log.ts'
-import type { Connection, Sql } from '../postgres/sql.ts'
+import {
+  copyOf,
+  putInt2,
+  putInt4,
+  putInt8,
+  putText,
+  type RowForm,
+} from '../postgres/binary-copy.ts'
+import { type Connection, type Sql, sqlState } from '../postgres/sql.ts'
 import type { Folded } from './fold.ts'
+import type { AddedIdentity } from './people.ts'
 
 export type Partition = { readonly topic: Topic; readonly partition: number }
 
@@ -54,22 +63,42 @@ export const findIdentities = async (
 }
 
 /** Inserts in the order of keys; `false` when somebody else has made one of them meanwhile. */
-export const addIdentities = async (tx: Sql, added: Folded['identities']): Promise<boolean> => {
+export const addIdentities = async (
+  tx: Connection,
+  added: Folded['identities'],
+): Promise<boolean> => {
   if (added.length === 0) return true
-  const { rowCount } = await tx.query(
-    `insert into identity (workspace_id, kind, value, user_key)
-     select * from unnest($1::int[], $2::smallint[], $3::text[], $4::bigint[])
-       as n(workspace_id, kind, value, user_key)
-      order by workspace_id, kind, value collate "C"
-     on conflict do nothing`,
-    [
-      added.map(({ identity }) => identity.workspaceId),
-      added.map(({ identity }) => identityKinds[identity.kind]),
-      added.map(({ identity }) => identity.value),
-      added.map(({ key }) => key),
-    ],
+  const ordered = added.toSorted(({ identity: left }, { identity: right }) =>
+    compareIdentities(left, right),
   )
-  return rowCount === added.length
+  try {
+    await tx.copyIn(
+      'copy identity (workspace_id, kind, value, user_key) from stdin (format binary)',
+      copyOf(ordered, identityForm),
+    )
+    return true
+  } catch (error) {
+    if (sqlState(error) === uniqueViolation) return false
+    throw error
+  }
+}
+
+const uniqueViolation = '23505'
+
+const compareIdentities = (left: Identity, right: Identity): number =>
+  left.workspaceId - right.workspaceId ||
+  identityKinds[left.kind] - identityKinds[right.kind] ||
+  (left.value < right.value ? -1 : 1)
+
+const identityForm: RowForm<AddedIdentity> = {
+  fields: 4,
+  most: ({ identity }) => 30 + identity.value.length * 3,
+  write: (to, { identity: { workspaceId, kind, value }, key }, start) => {
+    let at = putInt4(to, workspaceId, start)
+    at = putInt2(to, identityKinds[kind], at)
+    at = putText(to, value, at)
+    return putInt8(to, key, at)
+  },
 }
 
 /** Tombstones the vanished, hands their identities over and records the merges in order. */

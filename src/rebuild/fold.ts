@@ -1,16 +1,15 @@
-// Folding the past into a rebuild's schema: the projector's own batches, fed from the log instead of a group.
-import { setTimeout as sleep } from 'node:timers/promises'
-import { unwatched } from '../debugger/debugger.ts'
+// Folding the past into a rebuild's schema: the projector's own batches, many of them written at once, fed from the log
+// instead of a group.
 import { openDuplicates } from '../duplicate/duplicates.ts'
 import { type Place, placeOf } from '../log/log.ts'
 import { gainPosition } from '../postgres/position.ts'
 import type { Pool } from '../postgres/sql.ts'
-import type { Desk } from '../project/batch.ts'
-import { projectBatches } from '../project/batches.ts'
-import { type Lane, laneQueue, type Piece } from '../project/lanes.ts'
+import type { Desk } from '../project/desk.ts'
+import type { Lane, Piece } from '../project/lanes.ts'
+import { type Prepared, prepareBatch } from '../project/prepare.ts'
 import { openDesk } from '../project/project.ts'
 import { readFoldedState } from '../project/store.ts'
-import { turns } from '../project/turns.ts'
+import { openWindow, type Window } from '../project/window.ts'
 import type { RebuildDeps, Vector } from './deps.ts'
 import { chooseRun } from './order.ts'
 import { openTrack, type Track } from './tracks.ts'
@@ -23,7 +22,6 @@ export type Fold = {
   folded(): number
   /** Folds up to exactly these positions; `signal` ends it between two runs of calls. */
   foldUntil(targets: Vector, options: FoldOptions): Promise<void>
-  close(): Promise<void>
 }
 
 type FoldOptions = {
@@ -33,23 +31,12 @@ type FoldOptions = {
 }
 
 export const openFold = async (deps: RebuildDeps, pool: Pool): Promise<Fold> => {
-  const { logger } = deps
-  const limits = deps.limits.project
-  const desk = { ...(await openDesk(pool, limits, deps.suppressions)), isAgain: true }
-  const queue = laneQueue({
-    callsMax: limits.batchCallsMax,
-    queueCallsMax: limits.queueCallsMax,
-  })
+  const desk: Desk = {
+    ...(await openDesk(pool, deps.limits.project, deps.suppressions)),
+    // What was metered stays metered.
+    sightings: null,
+  }
   const lanes = new Map<string, Lane>()
-  const broken = new AbortController()
-  const batches = projectBatches({
-    ...{ desk, queue, limits, logger },
-    debugger: unwatched,
-    turns: turns(),
-    // Another process has taken the rebuild over.
-    fenced: () => broken.abort(new Error('the rebuild was taken over')),
-  })
-  batches.catch((error: unknown) => broken.abort(error))
   const laneOf = async (place: Place): Promise<Lane> => {
     const held = lanes.get(placeOf(place))
     if (held !== undefined) return held
@@ -57,45 +44,81 @@ export const openFold = async (deps: RebuildDeps, pool: Pool): Promise<Fold> => 
     lanes.set(placeOf(place), lane)
     return lane
   }
-  const ensure = async (targets: Vector) => {
-    for (const place of targets.keys()) await laneOf(placeNamed(place))
-  }
   return {
     pool,
     positions: () => new Map([...lanes].map(([place, { next }]) => [place, next])),
     folded: () => Math.max(0, ...[...lanes.values()].map(({ folded }) => folded)),
     foldUntil: async (targets, { signal, pace }) => {
-      await ensure(targets)
-      const either = AbortSignal.any([signal, broken.signal])
+      for (const place of targets.keys()) await laneOf(placeNamed(place))
       const tracks = [...targets].flatMap(([place, target]) => {
         const lane = lanes.get(place) as Lane
         return lane.next < target ? [openTrack(deps, lane, target)] : []
       })
-      const put = async (piece: Piece) => {
-        either.throwIfAborted()
-        await pace()
-        await Promise.race([queue.put(piece), abortion(either)])
-      }
       try {
-        await feed(tracks, put, deps)
+        await foldTracks(deps, { desk, tracks, signal, pace })
       } finally {
         await Promise.allSettled(tracks.map((track) => track.close()))
       }
-      while (tracks.some(({ lane }) => lane.next < (targets.get(placeOf(lane.lease)) as bigint)))
-        await sleep(2, undefined, { signal: either })
-    },
-    close: async () => {
-      queue.close()
-      await batches.catch(() => undefined)
     },
   }
 }
 
-const abortion = (signal: AbortSignal): Promise<never> =>
-  new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
+type Folding = FoldOptions & { readonly desk: Desk; readonly tracks: readonly Track[] }
+
+/** What a failure leaves in memory is thrown away with the fold: another goes on from what is stored. */
+const foldTracks = async (
+  { limits }: RebuildDeps,
+  { desk, tracks, signal, pace }: Folding,
+): Promise<void> => {
+  const batches = batchesOf(piecesOf(tracks, limits), limits.project.batchCallsMax)
+  const prepareNext = async (): Promise<Prepared | null> => {
+    signal.throwIfAborted()
+    await pace()
+    const { value, done } = await batches.next()
+    return done ? null : prepareBatch(desk, value, { fresh: false })
+  }
+  let window: Window | null = null
+  let ahead = prepareNext()
+  try {
+    for (;;) {
+      const prepared = await ahead
+      if (prepared === null) break
+      ahead = prepareNext()
+      ahead.catch(() => undefined)
+      window ??= openWindow(desk)
+      await window.add(prepared)
+      // What an order erases is what came before it.
+      if (window.bytes() < limits.windowBytesMax && !endsWithOrders(prepared.pieces)) continue
+      await window.write()
+      window = null
+    }
+    await window?.write()
+  } finally {
+    await ahead.catch(() => undefined)
+  }
+}
+
+const endsWithOrders = (pieces: readonly Piece[]) => pieces.at(-1)?.orders === true
+
+/** Orders are the last of theirs. */
+async function* batchesOf(
+  pieces: AsyncIterable<Piece>,
+  callsMax: number,
+): AsyncGenerator<readonly Piece[], void> {
+  let batch: Piece[] = []
+  let calls = 0
+  for await (const piece of pieces) {
+    const isFull = calls + piece.calls.length > callsMax
+    if (batch.length > 0 && (isFull || (endsWithOrders(batch) && !piece.orders))) {
+      yield batch
+      batch = []
+      calls = 0
+    }
+    batch.push(piece)
+    calls += piece.calls.length
+  }
+  if (batch.length > 0) yield batch
+}
 
 const placeNamed = (name: string): Place => {
   const [topic, partition] = name.split('/') as [Place['topic'], string]
@@ -131,21 +154,22 @@ const openLane = async ({ limits }: RebuildDeps, { pool }: Desk, place: Place): 
   }
 }
 
-type Put = (piece: Piece) => Promise<void>
-
-const feed = async (tracks: readonly Track[], put: Put, { limits }: RebuildDeps): Promise<void> => {
-  const { slackMs, runCallsMax: callsMax } = limits
+/** Of all partitions, in the order they are folded in. */
+async function* piecesOf(
+  tracks: readonly Track[],
+  { slackMs, runCallsMax: callsMax }: RebuildDeps['limits'],
+): AsyncGenerator<Piece, void> {
   await Promise.all(tracks.map((track) => track.fill()))
   for (;;) {
     const heads = tracks.map((track) => track.head())
     const run = chooseRun(heads, { slackMs, callsMax })
     if (run === null) break
     const track = tracks[run.head] as Track
-    for (const piece of track.take(run.calls)) await put(piece)
+    yield* track.take(run.calls)
     await track.fill()
   }
   for (const track of tracks) {
     const piece = track.rest()
-    if (piece !== null) await put(piece)
+    if (piece !== null) yield piece
   }
 }

@@ -2,12 +2,9 @@
 import { type ProjectLimits, projectLimits } from '../project/limits.ts'
 
 export const rebuildLimits = {
-  /**
-   * Of the fold: as the projector's, with more read ahead. Batches four times as large write a user less often, and
-   * take a sixth more CPU all the same: calls that wait for so long are copied again and again by the collector
-   * of garbage, and there is nothing to prepare while one batch is written that holds all there is.
-   */
-  project: { ...projectLimits, queueCallsMax: 20_000 } as ProjectLimits,
+  project: projectLimits as ProjectLimits,
+  /** Of users folded in memory before they are written, in bytes. */
+  windowBytesMax: 96 * 1_048_576,
   connectionsMax: 4,
   /** Calls of one partition handed on at once, and decoded ahead of it. */
   runCallsMax: 2_000,

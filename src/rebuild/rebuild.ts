@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '../fault.ts'
 import { leadOnce } from '../postgres/lead.ts'
 import { type Connection, isReplayable } from '../postgres/sql.ts'
+import { unwoundBy } from '../project/batch.ts'
 import { isOutage } from '../project/outage.ts'
 import type { Running } from '../running.ts'
 import type { RebuildDeps } from './deps.ts'
@@ -49,7 +50,9 @@ const serve = async (deps: RebuildDeps, stopping: AbortSignal): Promise<void> =>
   }
 }
 
-const isPassing = (error: unknown): boolean => isOutage(error) || isReplayable(error)
+/** Whoever goes on then starts from what is stored. */
+const isPassing = (error: unknown): boolean =>
+  isOutage(error) || isReplayable(error) || unwoundBy(error) !== null
 
 /** What trying again cannot mend ends the rebuild, and nothing else: live does not depend on it. */
 const fail = async ({ pool, clock, logger, meter }: RebuildDeps, error: unknown): Promise<void> => {

@@ -40,15 +40,13 @@ export const workOn = async (deps: RebuildDeps, open: Rebuild, term: Term): Prom
     },
     deps.limits.connectionsMax,
   )
-  let fold: Fold | null = null
   try {
-    fold = await openFold(deps, pool)
+    const fold = await openFold(deps, pool)
     await stepOn(deps, { open, fold, signal: watch.signal, seat: term.seat })
   } catch (error) {
     if (!watch.signal.aborted) throw error
   } finally {
     watch.end()
-    await fold?.close()
     await pool.close()
   }
 }

@@ -25,7 +25,7 @@ type Options = {
 }
 
 export const runOnKafka = async ({ shared, ...options }: Options): Promise<Reached> => {
-  const [broker, registry] = [await startKafka(), await startRegistry()]
+  const [broker, registry] = await Promise.all([startKafka(), startRegistry()])
   const dataDir = await ownFolder('acceptance')
   const receiver = await openReceiver({ secret: sharedSecret })
   const where: ProcessOptions = shared ? { databaseUrl: shared.databaseUrl } : { dataDir }

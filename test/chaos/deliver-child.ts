@@ -1,7 +1,9 @@
 // The deliver stage as a process of its own that dies at the point it is told to: forked by life.ts, never by hand.
 import { once } from 'node:events'
+import { flushCompileCache } from 'node:module'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
+import { openAlerts } from '../../src/deliver/alerts.ts'
 import { startDeliver } from '../../src/deliver/deliver.ts'
 import { openMeter } from '../../src/deliver/meter.ts'
 import { undiciPost } from '../../src/http/undici-post.ts'
@@ -86,9 +88,12 @@ const sourceOf = (): Source => {
 const telling = (source: Source): Source => ({
   ...source,
   join: (group, gained) =>
-    source.join(group, (lease: Lease) => {
+    source.join(group, async (lease: Lease) => {
+      const reader = await gained(lease)
+      if (lease.lost.aborted) return reader
+      tell({ type: 'gained' })
       lease.lost.addEventListener('abort', () => tell({ type: 'lost' }), { once: true })
-      return gained(lease)
+      return reader
     }),
 })
 
@@ -116,12 +121,25 @@ const countUnderWay = (url: string, by: 1 | -1) => {
   if (count === 0) underWay.delete(url)
   else underWay.set(url, count)
 }
+const live = aLive({
+  destinations,
+  sources: sourceIds.map((id) => aSource({ id, name: `s${id}` })),
+})
+const timeNow = () => new Date(clock.from + Math.floor((Date.now() - clock.from) * clock.speed))
+const alerts =
+  start.operator === undefined
+    ? null
+    : openAlerts({
+        ...{ url: start.operator, secret: null, post, pool: mortal, live, logger },
+        clock: timeNow,
+      })
 const deliver = startDeliver({
+  ...(alerts ? { alerts } : {}),
   source,
   codecs: await openCodecs({}),
   pool: mortal,
-  live: aLive({ destinations, sources: sourceIds.map((id) => aSource({ id, name: `s${id}` })) }),
-  clock: () => new Date(clock.from + Math.floor((Date.now() - clock.from) * clock.speed)),
+  live,
+  clock: timeNow,
   post: async (request) => {
     pass('before the request')
     countUnderWay(request.url, 1)
@@ -151,7 +169,10 @@ const standing = setInterval(() => {
 }, 100)
 process.on('SIGTERM', () => void deliver.stop())
 tell({ type: 'started' })
+// Whoever is killed leaves nothing behind for the next one's start.
+flushCompileCache()
 await deliver.done
+await alerts?.stop()
 clearInterval(standing)
 await source.close()
 await post.close()

@@ -39,14 +39,16 @@ export type ChildStart = {
   /** Its clock began at this real time and runs so much faster. */
   readonly clock: { readonly from: number; readonly speed: number }
   readonly limits: Partial<DeliverLimits>
+  /** Where alerts go; nowhere when absent. */
+  readonly operator?: string
 }
 
 export type News =
   | { readonly type: 'started' }
   /** A position was written: of what had been settled so long ago. */
   | { readonly type: 'position'; readonly tookMs: number }
-  /** Partitions were taken from it. */
-  | { readonly type: 'lost' }
+  /** A partition was taken from it, or is read by it from now on. */
+  | { readonly type: 'lost' | 'gained' }
   /** Several times a second: why partitions stand still, how many, the memory it holds, in bytes, and of its requests. */
   | {
       readonly type: 'standing'

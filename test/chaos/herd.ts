@@ -2,6 +2,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { isFixedPoint } from '../support/receiver.ts'
+import type { Blow } from './seen.ts'
 
 type Options = {
   /** Destinations numbered from 1 to this fail until they are healed. */
@@ -13,12 +14,19 @@ type Options = {
 
 export type Herd = Awaited<ReturnType<typeof openHerd>>
 
+/** More requests of a destination at once than a ramp that begins with one may bring. */
+type Excess = { readonly by: number; readonly what: string }
+
+/** When a request came, and when it was answered with success. */
+type Success = { readonly at: number; endedAt: number }
+
 export const openHerd = async ({ sick, healthy, answerMs }: Options) => {
   const inFlight = new Int32Array(sick + healthy + 1)
   const successes = new Int32Array(sick + healthy + 1)
   const refusals = new Int32Array(sick + healthy + 1)
   const taken = new Set<string>()
-  const stampede: string[] = []
+  const stampede: Excess[] = []
+  const all: Success[] = []
   const perSecond = new Map<number, number>()
   const seen = { repeats: 0, failures: 0, unstable: 0, sickInFlight: 0, sickInFlightMax: 0 }
   let isHealed = false
@@ -45,13 +53,16 @@ export const openHerd = async ({ sick, healthy, answerMs }: Options) => {
       const atOnce = inFlight[destination] as number
       const borne = (successes[destination] ?? 0) + 1
       if (atOnce > borne)
-        stampede.push(
-          `${atOnce} at once to ${destination}, which took ${borne - 1} and refused ${refusals[destination]}`,
-        )
+        stampede.push({
+          by: atOnce - borne,
+          what: `${atOnce} at once to ${destination}, which took ${borne - 1} and refused ${refusals[destination]}`,
+        })
       seen.sickInFlight += 1
       seen.sickInFlightMax = Math.max(seen.sickInFlightMax, seen.sickInFlight)
     }
     const isCounted = isSick && isHealed
+    const success: Success = { at: performance.now(), endedAt: Number.POSITIVE_INFINITY }
+    if (isWell) all.push(success)
     let isOver = false
     const end = () => {
       isOver = true
@@ -66,6 +77,7 @@ export const openHerd = async ({ sick, healthy, answerMs }: Options) => {
       if (isOver) return
       end()
       if (isWell) {
+        success.endedAt = performance.now()
         const pair = `${destination} ${n}`
         if (taken.has(pair)) seen.repeats += 1
         taken.add(pair)
@@ -85,8 +97,15 @@ export const openHerd = async ({ sick, healthy, answerMs }: Options) => {
   const { port } = server.address() as AddressInfo
   return {
     seen,
-    stampede,
+    /** Of these, where so many requests were given up that may still have been under way. */
+    stampede: (unheard: number) =>
+      stampede.filter(({ by }) => by > unheard).map(({ what }) => what),
     perSecond,
+    /** What may come again because partitions were lost: under way then, or answered since the last position. */
+    exposed: (losses: readonly Blow[]): number =>
+      all.filter((one) =>
+        losses.some(({ at, settledAt }) => one.at <= at && one.endedAt > settledAt),
+      ).length,
     /** Each has a host of its own, and so connections of its own. */
     targets: Array.from({ length: sick + healthy }, (_, at) => ({
       url: `http://d${at + 1}.chaos.test:${port}/${at + 1}`,

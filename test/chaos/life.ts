@@ -1,6 +1,7 @@
 // A deliver process of the chaos tests, from its start to whatever end it comes to.
 import { type ChildProcess, fork } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import type { ChildStart, News } from './failpoint.ts'
 import type { Blow } from './seen.ts'
 
@@ -22,6 +23,8 @@ export type Told = {
   lateMs: number
   /** Whenever partitions were taken from it, and what was in its last position then. */
   readonly lost: Blow[]
+  /** How long it had fewer partitions than before, in all. */
+  awayMs(): number
   /** Partitions that stand still now, by reason; every such state it had, and since when. */
   paused: Readonly<Record<string, number>>
   readonly pauses: { readonly at: number; readonly paused: Readonly<Record<string, number>> }[]
@@ -35,10 +38,13 @@ export type Told = {
 }
 
 const tailMax = 8_192
+/** Each start would compile the same files again. */
+const compileCache = fileURLToPath(new URL('../../node_modules/.cache/chaos', import.meta.url))
 
 export const startLife = async (given: ChildStart, lives: Set<ChildProcess>): Promise<Life> => {
   const child = fork(new URL('./deliver-child.ts', import.meta.url), [], {
     execArgv: [],
+    env: { ...process.env, NODE_COMPILE_CACHE: compileCache },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
   lives.add(child)
@@ -76,11 +82,33 @@ export const startLife = async (given: ChildStart, lives: Set<ChildProcess>): Pr
 /** As the process tells it. */
 const standingEveryMs = 100
 
+/** From when partitions are lost until as many are read again. */
+const openAway = () => {
+  let [held, most, sum] = [0, 0, 0]
+  let since: number | null = null
+  return {
+    ms: () => sum + (since === null ? 0 : performance.now() - since),
+    gained: (at: number) => {
+      held += 1
+      most = Math.max(most, held)
+      if (since === null || held < most) return
+      sum += at - since
+      since = null
+    },
+    lost: (at: number) => {
+      held -= 1
+      since ??= at
+    },
+  }
+}
+
 const openTold = (child: ChildProcess): Told => {
+  const away = openAway()
   const told: Told = {
     settledAt: performance.now(),
     lateMs: 0,
     lost: [],
+    awayMs: away.ms,
     paused: {},
     pauses: [],
     rss: 0,
@@ -99,7 +127,10 @@ const openTold = (child: ChildProcess): Told => {
     if (news.type === 'position') {
       told.settledAt = at - news.tookMs
       told.lateMs = Math.max(told.lateMs, news.tookMs)
-    } else if (news.type === 'lost') told.lost.push({ at, settledAt: told.settledAt })
+    } else if (news.type === 'lost') {
+      told.lost.push({ at, settledAt: told.settledAt })
+      away.lost(at)
+    } else if (news.type === 'gained') away.gained(at)
     else if (news.type === 'standing') {
       if (JSON.stringify(news.paused) !== JSON.stringify(told.paused))
         told.pauses.push({ at, paused: news.paused })

@@ -24,6 +24,8 @@ type Options = {
   readonly manners: readonly Manner[]
   readonly users: number
   readonly callsPerSecond: number
+  /** No more is appended while so many pairs have not arrived: on a machine that does much else; no bound when absent. */
+  readonly aheadMax?: number
   /** Of the processes' clocks. */
   readonly speed: number
   readonly limits?: Partial<DeliverLimits>
@@ -42,7 +44,9 @@ export const openLine = async (options: Options) => {
     sourceId: 1,
   }))
   const from = Date.now()
-  const load = openLoad(log, options)
+  const { aheadMax = Number.POSITIVE_INFINITY } = options
+  const isAhead = (appended: number) => appended * manners.length - seen.pairs() > aheadMax
+  const load = openLoad(log, { ...options, isAhead })
   const lives = new Set<ChildProcess>()
   const start = async (fail: { at: Failpoint; times: number } | null = null): Promise<Life> => {
     const given: ChildStart = {
@@ -76,7 +80,7 @@ export const openLine = async (options: Options) => {
     settled: async (): Promise<readonly LedgerLine[]> => {
       const pairs = load.appended() * manners.length
       const ledger = async () => sumLedger(await loadLedger(database.pool))
-      await until(() => seen.pairs() >= pairs, 'every pair has succeeded once', 240_000)
+      await untilAll(seen.pairs, pairs)
       await until(
         async () => {
           const { inFlight, parked, consumed, duplicate } = await ledger()
@@ -105,8 +109,25 @@ export const openLine = async (options: Options) => {
   }
 }
 
+const stuckMs = 240_000
+const lookMs = 50
+
+/** However much waits, and however slow the machine is: it must only go on. */
+const untilAll = async (count: () => number, all: number): Promise<void> => {
+  let [known, since] = [-1, 0]
+  while (count() < all) {
+    const now = performance.now()
+    if (count() > known) [known, since] = [count(), now]
+    if (now - since > stuckMs)
+      throw new Error(`${known} of ${all} pairs, and no more in ${stuckMs} ms`)
+    await sleep(lookMs)
+  }
+}
+
 /** Appends all the time; what failed is appended again until it is there. */
-const openLoad = ({ appender }: LineLog, { users, callsPerSecond }: Options) => {
+type Loading = Options & { readonly isAhead: (appended: number) => boolean }
+
+const openLoad = ({ appender }: LineLog, { users, callsPerSecond, isAhead }: Loading) => {
   let appended = 0
   let failed = 0
   let isLoading = true
@@ -128,7 +149,8 @@ const openLoad = ({ appender }: LineLog, { users, callsPerSecond }: Options) => 
   }
   const loading = (async () => {
     while (isLoading) {
-      await append(Math.max(1, Math.round((callsPerSecond * loadEveryMs) / 1_000)))
+      if (!isAhead(appended))
+        await append(Math.max(1, Math.round((callsPerSecond * loadEveryMs) / 1_000)))
       await sleep(loadEveryMs)
     }
   })()

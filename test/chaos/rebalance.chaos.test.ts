@@ -43,7 +43,8 @@ test(`processes that come, go and die under load lose nothing (${runs} changes, 
       lives.splice(lives.indexOf(leaver), 1)
       await (random() < 0.5 ? leaver.kill9() : leaver.stop())
     } else lives.push(await line.start())
-    changes.push({ at: performance.now(), settledAt: performance.now() - oldestMs })
+    const lateMs = Math.max(...lives.map(({ seen }) => seen.lateMs), leaver?.seen.lateMs ?? 0)
+    changes.push({ at: performance.now(), settledAt: performance.now() - oldestMs - lateMs })
     await line.committed.look()
   }
   await line.endLoad()

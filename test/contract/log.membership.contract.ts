@@ -1,6 +1,7 @@
 // The part of the log contract about following topics: where reading starts, order, back-pressure, death.
 import { expect, test } from 'vitest'
 import { partitionOf } from '../../src/domain/partition.ts'
+import type { Lease } from '../../src/log/log.ts'
 import type { Suite } from './log.contract.ts'
 import {
   aGroup,
@@ -28,6 +29,35 @@ const startContract = (suite: Suite) => {
     const follower = follow(source, { from })
     await eventually('every partition is gained', () => follower.leases.length === count)
     expect(follower.leases.map(({ committed }) => committed)).toEqual(Array(count).fill(null))
+  })
+
+  test('a member that cannot gain what it has lost by then lives on with the rest', async () => {
+    const { source } = await suite.open()
+    const from = await endsOf(source)
+    const group = aGroup()
+    const shared = Promise.withResolvers<void>()
+    let failed = 0
+    const gained = async ({ lost }: Lease) => {
+      const gone = new Promise((resolve) => lost.addEventListener('abort', resolve))
+      await Promise.race([gone, shared.promise])
+      if (!lost.aborted) return
+      failed += 1
+      throw new Error('what it needs is away')
+    }
+    const first = follow(source, { group, from, gained })
+    let died: unknown = null
+    first.done.catch((error) => {
+      died = error
+    })
+    await eventually('it gains everything', () => first.held().length > 1)
+    const second = follow((await suite.open()).source, { group, from })
+    await eventually('it has lost some of it', () => failed > 0)
+    shared.resolve()
+    await eventually('both have some', () => first.held().length > 0 && second.held().length > 0)
+    await pause(0)
+    expect(died).toBeNull()
+    await first.stop()
+    await first.done
   })
 
   test('a new member resumes where the group committed', async () => {

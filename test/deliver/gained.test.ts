@@ -1,11 +1,12 @@
 // A partition gained again: what its last owner parked waits until all before it has been read from the log.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { Source } from '../../src/log/log.ts'
 import { aDestination, aLive, to } from '../support/configuration.ts'
 import { until } from '../support/until.ts'
 import { type Row, useRig } from './rig.ts'
 
-const { receiver, open, rowsOf, drained } = await useRig()
+const { receiver, open, rowsOf, drained, database } = await useRig()
 
 /** Nothing is taken from the log before the gate opens. */
 const gated = (source: Source, gate: Promise<void>): Source => ({
@@ -63,6 +64,59 @@ const scene = async (limits: { readonly claimPerLaneMax: number }) => {
   await until(isSettled, 'what was claimed is settled')
   return { slow, quick, rig, parked, go: gate.resolve }
 }
+
+test('is not read on before what its last owner here had to save is off its hands', async () => {
+  const hook = await receiver()
+  let saving = (): void => undefined
+  const gate = Promise.withResolvers<void>()
+  const { pool } = database
+  const held: typeof pool = {
+    ...pool,
+    query: async (text, values) => {
+      if (isHeld && text.includes('insert into duplicate_chunk')) {
+        saving()
+        await gate.promise
+      }
+      return pool.query(text, values)
+    },
+  }
+  let isHeld = false
+  const rig = open(aLive({ destinations: [aDestination({ webhooks: to(hook.url) })] }), {
+    partitions: 1,
+    pool: held,
+  })
+  await rig.append([rig.aCall({ event: 'e1' })])
+  const source = rig.log.source()
+  type Gained = Parameters<Source['join']>[1]
+  const gained = Promise.withResolvers<Gained>()
+  const joined: Source['join'] = (group, own) => {
+    if (!group.topics.includes('calls')) return source.join(group, own)
+    gained.resolve(own)
+    const done = Promise.withResolvers<void>()
+    return { stop: async () => done.resolve(), done: done.promise }
+  }
+  rig.start({}, 5_000, { source: { ...source, join: joined } })
+  const gain = await gained.promise
+  const lose = new AbortController()
+  const lease = { topic: 'calls', partition: 0, committed: null, commit: async () => 'committed' }
+  const first = await gain({ ...lease, lost: lose.signal } as Parameters<Gained>[0])
+  const isSaving = new Promise<void>((resolve) => {
+    saving = resolve
+  })
+  isHeld = true
+  const batches = source.read({ topic: 'calls', partition: 0, from: 0n, until: 1n })
+  const { value: batch } = await batches[Symbol.asyncIterator]().next()
+  const handling = first.handle(batch)
+  await isSaving
+  lose.abort()
+  const { signal } = new AbortController()
+  const again = gain({ ...lease, lost: signal } as Parameters<Gained>[0])
+  const soon = await Promise.race([again.then(() => 'gained'), sleep(1_000, 'waiting')])
+  gate.resolve()
+  expect(soon).toBe('waiting')
+  expect((await again).from).toBe(0n)
+  await handling
+})
 
 /** As each came first. */
 const eventsOf = ({ requests }: Awaited<ReturnType<typeof receiver>>) => [

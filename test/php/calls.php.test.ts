@@ -1,6 +1,6 @@
 // Every call and option of the library, through each consumer, to a running Millrace: read at a webhook.
 import { describe, expect } from 'vitest'
-import { aMinuteAgo, expectEveryCall, freshId, settled } from '../clients/line.ts'
+import { aMinuteAgo, expectEveryCall, freshId, once, settled } from '../clients/line.ts'
 import { device } from '../support/every-call.ts'
 import { until } from '../support/until.ts'
 import { lineOfFile, visit, writeKey } from './line.ts'
@@ -52,8 +52,9 @@ const arrivedOf = async (userId: string, count: number) => {
     `${count} calls of ${userId} arrive`,
   )
   await settled(held.line, { writeKey, userId, newId: userId })
-  expect(held.line.bodiesOf(userId)).toHaveLength(count)
-  return held.line.bodiesOf(userId)
+  const arrived = await once(held.line, held.line.bodiesOf(userId))
+  expect(arrived).toHaveLength(count)
+  return arrived
 }
 
 describe.for(consumers.map((consumer) => ({ consumer })))('through $consumer', ({ consumer }) => {

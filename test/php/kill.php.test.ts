@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
-import { freshId, type Line, openLine } from '../clients/line.ts'
+import { freshId, type Line, once, openLine } from '../clients/line.ts'
 import { seed } from '../support/seed.ts'
 import { seeded } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
@@ -93,16 +93,16 @@ phpTest(
     const sent = forward.messageIds().flat()
     expect(new Set(sent).size).toBe(count)
     expect(sent.length - count).toBeLessThanOrEqual(killed * batchSize)
-    const numbers = () =>
-      line
-        .bodies()
-        .filter((body) => String(body['userId']).startsWith(`${userId}-`))
-        .map(({ properties }) => (properties as { readonly n: number }).n)
-    await until(() => numbers().length >= count, `${count} calls arrive`, 120_000)
+    const arrived = () =>
+      line.bodies().filter((body) => String(body['userId']).startsWith(`${userId}-`))
+    const numbersIn = (bodies: readonly Record<string, unknown>[]) =>
+      bodies.map(({ properties }) => (properties as { readonly n: number }).n)
+    await until(() => new Set(numbersIn(arrived())).size >= count, `${count} calls arrive`, 120_000)
     const [last, sentinel] = [await freshLog(), freshId('sentinel')]
     await appendCalls(last, sentinel, [0, 1])
     expectQuiet(await send({ writeKey, log: last, host: line.collectUrl }))
     await until(() => line.bodies().some((body) => body['userId'] === `${sentinel}-0`))
-    expect(numbers().toSorted((a, b) => a - b)).toEqual(Array.from({ length: count }, (_, n) => n))
+    const numbers = numbersIn(await once(line, arrived()))
+    expect(numbers.toSorted((a, b) => a - b)).toEqual(Array.from({ length: count }, (_, n) => n))
   },
 )

@@ -80,6 +80,8 @@ export const tryProgram = async (program: Program, place: Place): Promise<Start>
     cwd: place.folder,
     env: {
       ...env,
+      // What a killed compiler leaves goes with the folder.
+      TMPDIR: place.folder,
       PORT: String(port),
       ...(place.secret === null ? {} : { MILLRACE_SECRET: place.secret }),
     },

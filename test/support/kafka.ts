@@ -1,11 +1,11 @@
 // A real Kafka broker for tests: the one given, else a container, else a local one from Maven Central.
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { Kafka, logLevel } from 'kafkajs'
+import { ownFolder } from './folder.ts'
 import { dockerAnswers, findJava, freePort, kafkaClassPath } from './kafka-cache.ts'
 import { type Owned, own } from './kafka-process.ts'
 import { orStopped } from './stops.ts'
@@ -38,7 +38,7 @@ export const startKafka = async (): Promise<Broker> => {
 
 const startLocal = async (): Promise<Broker> => {
   const [java, classPath] = await Promise.all([findJava(17), kafkaClassPath()])
-  const folder = await mkdtemp(join(tmpdir(), 'millrace-kafka-'))
+  const folder = await ownFolder('kafka')
   const [port, controllerPort] = [await freePort(), await freePort()]
   const properties = join(folder, 'server.properties')
   await writeFile(properties, localSettings({ folder, port, controllerPort }))

@@ -1,8 +1,8 @@
 // A real schema registry for tests: the one given, else Apicurio in a container, else a local one.
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { ownFolder } from './folder.ts'
 import { apicurioFolder, dockerAnswers, findJava, freePort } from './kafka-cache.ts'
 import { own } from './kafka-process.ts'
 import { orStopped } from './stops.ts'
@@ -25,7 +25,7 @@ const path = '/apis/ccompat/v7'
 
 const startLocal = async (): Promise<Registry> => {
   const [java, apicurio] = await Promise.all([findJava(21), apicurioFolder()])
-  const folder = await mkdtemp(join(tmpdir(), 'millrace-registry-'))
+  const folder = await ownFolder('registry')
   const port = await freePort()
   const settings = [
     '-Dquarkus.http.host=127.0.0.1',

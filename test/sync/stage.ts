@@ -143,7 +143,7 @@ export const bodyOf = (outbound: Outbound) =>
 
 /** Until every `expect` of the condition holds. */
 export const until = (condition: () => Promise<void> | void) =>
-  vi.waitFor(condition, { timeout: 60_000, interval: 2 })
+  vi.waitFor(condition, { timeout: 150_000, interval: 2 })
 
 /** "u1:true", sorted: who was told what. */
 export const told = (outbound: readonly Outbound[]): readonly string[] =>

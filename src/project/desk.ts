@@ -1,0 +1,35 @@
+// What the projector keeps between batches, and of the one in hand.
+import type { Plan } from '../audience/plan.ts'
+import type { UserState } from '../audience/state.ts'
+import type { SipKey } from '../domain/siphash.ts'
+import type { Suppressions } from '../domain/suppression.ts'
+import type { Pool } from '../postgres/sql.ts'
+import type { BoundedMap } from './bounded-map.ts'
+import type { StoredSightings } from './meter.ts'
+import type { keySupply } from './store.ts'
+
+export type Desk = {
+  readonly pool: Pool
+  readonly users: BoundedMap<number, UserState>
+  /** By the identity’s text. Only what is stored; whether it still holds shows when the user is locked or written. */
+  readonly identities: BoundedMap<string, number>
+  /** From a user merged away to the one it became. */
+  readonly merged: BoundedMap<number, number>
+  readonly keys: ReturnType<typeof keySupply>
+  /** `null` where nothing is metered. */
+  readonly sightings: StoredSightings | null
+  readonly usageKey: SipKey
+  readonly suppressions: Suppressions
+  readonly yieldMs: number
+  plan: Plan
+  /** The highest receivedAt folded by this process, epoch ms. */
+  folded: number
+  /** So many more batches lock their users before they are folded. */
+  lockFirst: number
+  /** Users of the batch being written: they come back to the cache after its commit. */
+  inHand: ReadonlyMap<number, UserState>
+  /** Whether an identity, by its text, is one that the batch in hand makes. */
+  isMaking: (text: string) => boolean
+}
+
+export const nobodyInHand = { inHand: new Map<number, UserState>(), isMaking: () => false }

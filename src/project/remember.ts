@@ -1,0 +1,39 @@
+// What the desk keeps of a batch after its commit.
+import type { UserState } from '../audience/state.ts'
+import type { Moves } from './batch.ts'
+import { type Desk, nobodyInHand } from './desk.ts'
+import type { Folded } from './fold.ts'
+import type { Verdicts } from './judge.ts'
+
+type Settled = {
+  readonly moves: Moves
+  readonly verdicts: Verdicts
+  /** `null` when it is not known any more what was written. */
+  readonly written: Written | null
+}
+
+type Written = Pick<Folded, 'users' | 'vanished' | 'identities'> & {
+  /** Those of before that it was folded into, or might have been. */
+  readonly held: ReadonlyMap<number, UserState>
+  readonly erased: readonly number[]
+}
+
+export const remember = (desk: Desk, { moves, verdicts, written }: Settled): void => {
+  for (const [lane, { next, folded }] of moves) {
+    lane.next = next
+    lane.folded = folded
+    desk.folded = Math.max(desk.folded, folded)
+    lane.commit()
+  }
+  for (const verdict of verdicts.values()) verdict.accept()
+  Object.assign(desk, nobodyInHand)
+  if (written === null) return
+  desk.lockFirst = Math.max(0, desk.lockFirst - 1)
+  const gone = new Set(written.vanished.map(({ user }) => user.key))
+  for (const user of written.held.values()) if (!gone.has(user.key)) desk.users.set(user.key, user)
+  for (const user of written.users) desk.users.set(user.key, user)
+  for (const { user, into } of written.vanished) desk.merged.set(user.key, into)
+  for (const { text, key } of written.identities) desk.identities.set(text, key)
+  // What still leads to them is found to be stale when their tombstone is met.
+  for (const key of written.erased) desk.users.delete(key)
+}

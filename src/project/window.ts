@@ -1,0 +1,97 @@
+// Many batches folded into users that are written once, with the positions: for calls nobody waits for, into
+// tables nobody else writes. A user with many calls among them costs one write.
+import type { UserState } from '../audience/state.ts'
+import { readUsers } from '../audience/store.ts'
+import { saveVerdicts } from '../duplicate/duplicates.ts'
+import { highestOf, lockDecided, movesOf, openWriting, saveFolded, unwind } from './batch.ts'
+import type { Desk } from './desk.ts'
+import { eraseUsers, ordersIn, type PlacedOrder } from './erase.ts'
+import { openFolding } from './fold.ts'
+import { knownNow } from './held.ts'
+import { judge } from './judge.ts'
+import type { Lane } from './lanes.ts'
+import { placed } from './placed.ts'
+import { findMissing, type Prepared } from './prepare.ts'
+import { remember } from './remember.ts'
+
+export type Window = {
+  /** Folds a batch that follows the one before; in memory alone, but for what its duplicates are judged by. */
+  add(prepared: Prepared): Promise<void>
+  /** What it holds, in bytes: about, and rather more than less. */
+  bytes(): number
+  /** Writes all of it or none of it. Nothing is added after it. */
+  write(): Promise<void>
+}
+
+/** A user on the heap besides the packed bytes: summaries decoded, and what is to be looked at. */
+const userBytes = 1_500
+
+export const openWindow = (desk: Desk): Window => {
+  const { plan, pool, yieldMs } = desk
+  const known = new Map<string, number>()
+  const users = new Map<number, UserState>()
+  const moves = new Map<Lane, { readonly next: bigint; readonly folded: number }>()
+  const orders: PlacedOrder[] = []
+  const folding = openFolding({ plan, known, users, newKey: desk.keys.next, yieldMs })
+  let bytes = 0
+  desk.inHand = users
+  desk.isMaking = folding.makes
+
+  /** What was being made when the batch was prepared is made by now, and remembered but for what was forgotten since. */
+  const knownAll = async (prepared: Prepared): Promise<ReadonlyMap<string, number>> => {
+    const now = knownNow(desk, prepared)
+    const forgotten = [...prepared.unasked].filter(
+      ([text]) => !now.has(text) && !folding.makes(text),
+    )
+    if (forgotten.length === 0) return now
+    const found = new Map<string, number>()
+    await findMissing(pool, desk, { known: found, missing: forgotten })
+    return new Map([...now, ...found])
+  }
+  /** From the cache; who was forgotten there meanwhile is read again. */
+  const hold = async (prepared: Prepared): Promise<void> => {
+    const missing = new Set<number>()
+    for (const [text, key] of await knownAll(prepared)) {
+      known.set(text, key)
+      if (users.has(key)) continue
+      const cached = desk.users.take(key)
+      if (cached === undefined) missing.add(key)
+      else take(cached)
+    }
+    for (const user of await readUsers(pool, [...missing])) take(user)
+    for (const key of missing) if (!users.has(key)) throw unwind({ type: 'stale', plan: null })
+  }
+  const take = (user: UserState) => {
+    users.set(user.key, user)
+    bytes += user.packed.length
+  }
+  return {
+    add: async (prepared) => {
+      const verdicts = await judge(prepared.pieces)
+      // Ahead of the positions: what is stored beyond them is not looked at by who starts there.
+      await saveVerdicts(pool, [...verdicts.values()])
+      for (const verdict of verdicts.values()) verdict.accept()
+      await hold(prepared)
+      await desk.keys.stock(prepared.asked.size)
+      const calls = placed({ ...prepared, verdicts }, desk.suppressions)
+      await folding.add(calls)
+      orders.push(...ordersIn(calls))
+      for (const [lane, { next, folded }] of movesOf(prepared.pieces))
+        moves.set(lane, { next, folded: Math.max(folded, moves.get(lane)?.folded ?? 0) })
+      // No call adds more to its user than it holds.
+      for (const { message } of calls) bytes += message.body.byteLength
+    },
+    bytes: () => bytes + folding.users() * userBytes,
+    write: async () => {
+      const at = highestOf(desk, moves)
+      const folded = await folding.finish(at)
+      const erased = await pool.transaction(async (tx) => {
+        await openWriting(tx, { moves, plan })
+        await lockDecided(tx, { folded, held: { users, locked: false }, orders })
+        await saveFolded(tx, { folded, plan, at })
+        return eraseUsers(tx, { orders, known, locked: users, folded, plan })
+      })
+      remember(desk, { moves, verdicts: new Map(), written: { ...folded, held: users, erased } })
+    },
+  }
+}
