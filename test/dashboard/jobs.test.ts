@@ -17,6 +17,7 @@ const replay = {
   ...{ since: '2026-01-01T00:00:00.000Z', until: '2026-02-01T00:00:00.000Z', ratePerSecond: 0.5 },
   ...{ total: 4_000, read: 1_000, sent: 800, delivered: 700, waiting: 60, parked: 40, givenUp: 0 },
   ...{ historical: 3, filtered: 0, unsendable: 0, suppressed: 0, duplicate: 0 },
+  reasons: null,
   createdAt: '2026-03-01T00:00:00.000Z',
 }
 
@@ -39,6 +40,11 @@ describe('a replay', () => {
         { label: 'Cancel', path: '/admin/v1/replays/7/cancel', asks: expect.any(String) },
       ],
     })
+  })
+
+  test('of what is dead says what it died of', () => {
+    const { facts } = jobOf('replays', { ...replay, reasons: ['expired', 'status_410'] })
+    expect(facts).toContainEqual(['Dead by', 'expired, status_410'])
   })
 
   test('has no share before it knows its length, and all of it where there is nothing', () => {

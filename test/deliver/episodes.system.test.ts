@@ -72,8 +72,11 @@ const setUp = async () => {
   const pass = (ms: number) => {
     now += ms
   }
-  const told = () =>
-    operator.requests.map(({ json }) => [json['type'], json['failurePercent'] ?? 0].join(' '))
+  /** One whose answer was lost comes again under its id. */
+  const told = () => {
+    const byId = new Map(operator.requests.map(({ json }) => [json['id'], json]))
+    return [...byId.values()].map((json) => [json['type'], json['failurePercent'] ?? 0].join(' '))
+  }
   return { operator, live, open, openMortal, pass, told }
 }
 

@@ -113,22 +113,22 @@ export const reduce = (
   const values = events.map(({ properties }) => valueAt(properties, prop) ?? null)
   const numbers = values.filter((it) => !Number.isNaN(numberOf(it)))
   const sorted = numbers.map(numberOf).sort((a, b) => a - b)
-  const sum = numbers.reduce<bigint>((total, it) => total + millionths(it), 0n)
+  const sum = () => numbers.reduce<bigint>((total, it) => total + millionths(it), 0n)
   const texts = values.flat().flatMap((it) => (isScalar(it) ? [String(it).normalize('NFC')] : []))
-  const different = [...new Set(texts)].sort(byCodePoint)
+  const different = () => [...new Set(texts)].sort(byCodePoint)
   const times = (text: string) => texts.filter((it) => it === text).length
-  const frequent = different.filter((text) => times(text) >= min_frequency)
+  const frequent = () => different().filter((text) => times(text) >= min_frequency)
   const made: { readonly [R in Reducer]: () => Json | undefined } = {
     count: () => events.length,
-    sum: () => nearest(sum, 1),
-    avg: () => (numbers.length === 0 ? undefined : nearest(sum, numbers.length)),
+    sum: () => nearest(sum(), 1),
+    avg: () => (numbers.length === 0 ? undefined : nearest(sum(), numbers.length)),
     min: () => sorted[0],
     max: () => sorted.at(-1),
     first: () => values.find(isScalar),
     last: () => values.findLast(isScalar),
-    distinct: () => different.length || undefined,
-    unique: () => (different.length === 0 ? undefined : different),
-    mode: () => frequent.sort((a, b) => times(b) - times(a))[0],
+    distinct: () => different().length || undefined,
+    unique: () => (texts.length === 0 ? undefined : different()),
+    mode: () => frequent().sort((a, b) => times(b) - times(a))[0],
     distinct_days: () => new Set(events.map(({ te }) => localDay(timezone, te))).size || undefined,
   }
   return made[reducer]()

@@ -24,6 +24,15 @@ export const localDay = (zone: string, at: number): number => {
   return localDay(zone, at)
 }
 
+const starts = new Map<string, number>()
+
+const dayStart = (zone: string, localDate: number): number => {
+  let start = starts.get(`${zone} ${localDate}`) ?? localDate * day - 15 * hour
+  while (localDay(zone, start) < localDate) start += 15 * minute
+  starts.set(`${zone} ${localDate}`, start)
+  return start
+}
+
 /** ISO 8601 with a zone, or a date alone, which is when that day starts here; a bad date is missing. */
 export const dateOf = (value: Json | undefined, zone: string): number | null => {
   const form = /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/
@@ -31,7 +40,5 @@ export const dateOf = (value: Json | undefined, zone: string): number | null => 
   const midnight = Date.parse(`${date}T00:00:00Z`)
   if (Number.isNaN(midnight) || new Date(midnight).toISOString().slice(0, 10) !== date) return null
   if (time !== undefined) return Number.isNaN(Date.parse(whole)) ? null : Date.parse(whole)
-  let start = midnight - 15 * hour
-  while (localDay(zone, start) < midnight / day) start += 15 * minute
-  return start
+  return dayStart(zone, midnight / day)
 }
