@@ -5,6 +5,7 @@ import type { Topic } from '../log/log.ts'
 import { type Holding, holdMembership } from '../membership.ts'
 import type { Running } from '../running.ts'
 import { flushAttempts, openAttemptLog } from './attempts.ts'
+import { openBreaths } from './breath.ts'
 import { openDesk } from './desk.ts'
 import { runDesk } from './desk-loop.ts'
 import { readFigures } from './figures.ts'
@@ -20,6 +21,7 @@ import { openQuota, refreshQuota } from './quota.ts'
 import { lookForRecoveries } from './recover.ts'
 import { lookForReplays, openReplays } from './replays.ts'
 import { startRound } from './round.ts'
+import { openSaver } from './saver.ts'
 import { openSignal } from './signal.ts'
 import type { Chain, DeliverDeps, Stage } from './stage.ts'
 import { readStanding, watchLag } from './standing.ts'
@@ -84,6 +86,8 @@ const openStage = (deps: DeliverDeps, ends: Ends): Stage => ({
   starved: { firsts: new Set(), retries: new Set() },
   urls: openUrls(),
   desk: openDesk(),
+  saver: openSaver(),
+  breaths: openBreaths(),
   attempts: openAttemptLog(),
   quota: openQuota(),
   replays: openReplays(),
@@ -168,7 +172,7 @@ const startLoops = (stage: Stage): Loops => {
     stop: async () => {
       ended = true
       stage.desk.bell.ring()
-      await desk
+      await Promise.all([desk, stage.saver.writing])
       halt.abort()
       await Promise.all([house, ...loops])
       await saveLast(stage)

@@ -2,7 +2,6 @@
 // the next, claims included, so what a chain looks like in memory and in Postgres never disagrees.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { saveVerdicts } from '../duplicate/duplicates.ts'
 import { nameTransaction, outcomeOf } from '../postgres/outcome.ts'
 import type { Connection } from '../postgres/sql.ts'
 import type { Written } from './alert-store.ts'
@@ -161,7 +160,6 @@ const apply = async (tx: Connection, stage: Stage, batch: Batch): Promise<Done> 
   const [parks, backs] = [of('park'), of('back')]
   const [deliveries, burials] = [of('delivered'), of('bury')]
   await ensureHour(tx, stage, at)
-  await saveVerdicts(tx, pluck(of('save'), 'verdict'))
   await insertParked(tx, pluck(parks, 'row'), at)
   const died = await insertDead(tx, pluck(of('die'), 'row'), at)
   const delivered = await deleteDelivered(tx, pluck(deliveries, 'id'), leased)

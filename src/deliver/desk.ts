@@ -1,6 +1,5 @@
 // The desk's tray: work that must be in Postgres before an offset counts as settled, in order, bounded.
 import { hashToInt } from '../domain/chain.ts'
-import type { Verdict } from '../duplicate/duplicates.ts'
 import type { ChainKey } from './chain-store.ts'
 import type { Burial, DeadRow } from './dead-store.ts'
 import type { Holding } from './hold-store.ts'
@@ -10,8 +9,6 @@ import type { Chain, Lane, Partition, Stage } from './stage.ts'
 import type { ParkRow, Retry } from './store.ts'
 
 export type Task =
-  /** Duplicates met in a batch, recorded before the position passes it. */
-  | { readonly type: 'save'; readonly verdict: Verdict }
   | {
       readonly type: 'park'
       readonly row: ParkRow
@@ -38,8 +35,6 @@ export type Desk = {
   readonly queue: Queue<Work>
   /** What became of claimed rows: it takes turns with the rest, so that what others park holds up no lease. */
   readonly rows: Queue<Work>
-  /** Duplicates to record: they stand before all else, as nothing sent meanwhile is remembered. */
-  readonly saves: Queue<Work>
   readonly bell: Signal
   /** Work not committed yet, and its bodies. */
   waiting: number
@@ -66,7 +61,6 @@ export type Desk = {
 export const openDesk = (): Desk => ({
   queue: openQueue(),
   rows: openQueue(),
-  saves: openQueue(),
   bell: openSignal(),
   waiting: 0,
   bytes: 0,
@@ -89,19 +83,16 @@ export const putWork = (stage: Stage, work: Work): void => {
 }
 
 /** A row that is put back follows the park that sent it there. */
-const queueFor = ({ saves, rows, queue }: Desk, task: Task): Queue<Work> => {
-  if (task.type === 'save') return saves
-  return isOfRow(task) && task.type !== 'back' ? rows : queue
-}
+const queueFor = ({ rows, queue }: Desk, task: Task): Queue<Work> =>
+  isOfRow(task) && task.type !== 'back' ? rows : queue
 
 /** The next to be committed, behind so many; `undefined`: nothing waits. */
-export const nextWork = ({ saves, rows, queue }: Desk, taken: number): Work | undefined => {
+export const nextWork = ({ rows, queue }: Desk, taken: number): Work | undefined => {
   const [first, second] = taken % 2 === 0 ? [rows, queue] : [queue, rows]
-  return saves.shift() ?? first.shift() ?? second.shift()
+  return first.shift() ?? second.shift()
 }
 
-export const hasWork = ({ saves, rows, queue }: Desk): boolean =>
-  saves.size() + rows.size() + queue.size() > 0
+export const hasWork = ({ rows, queue }: Desk): boolean => rows.size() + queue.size() > 0
 
 /** It is committed, or nobody's any more. */
 export const takeOff = (stage: Stage, work: Work): void => weigh(stage, work, -1)

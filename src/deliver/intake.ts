@@ -3,12 +3,13 @@ import type { Message, Outbound } from '../domain/message.ts'
 import { isFixedPoint } from '../domain/payload.ts'
 import type { Verdict } from '../duplicate/duplicates.ts'
 import type { Batch, Codec, Recorded } from '../log/log.ts'
-import { putWork } from './desk.ts'
+import type { Breath } from './breath.ts'
 import { bufferOf, fanOne, fanOut } from './fan-out.ts'
 import { isMadeInVain } from './forgotten.ts'
 import { countSettled, rememberPairs } from './pairs.ts'
 import { persist } from './persist.ts'
 import { place } from './place.ts'
+import { saveVerdict } from './saver.ts'
 import { isMade, type Partition, type Stage } from './stage.ts'
 import { openTaken, type Unowed } from './taken.ts'
 import { openWithheldTally, type WithheldTally } from './withheld.ts'
@@ -20,7 +21,7 @@ export const takeBatch = async (
   batch: Batch,
 ): Promise<void> => {
   if (stage.stopping) return stage.drained
-  const breath = openBreath(stage.limits.yieldMs)
+  const breath = stage.breaths.open(stage.limits.yieldMs)
   const take = isMade(partition) ? takeOutbound : takeCalls
   for (const { entries, next } of slicesOf(batch, stage.limits.intakeSlice)) {
     // Stopping, or the partition is gone: what was not taken is read again from the position.
@@ -59,7 +60,9 @@ const takeCalls = async (
   if (verdict === 'over') return false
   const taken = openTaken(partition)
   // Recorded while its messages are taken: it must be before the position may pass them.
-  const saved = verdict ? save(stage, partition, verdict).then(taken.saved) : taken.saved(true)
+  const saved = verdict
+    ? saveVerdict(stage, partition, verdict).then(taken.saved)
+    : taken.saved(true)
   // Of the first ones nothing is sent before: until then a crash repeats all of it, however long that takes.
   if (!partition.isRecording && !(await saved)) return false
   partition.isRecording = true
@@ -144,18 +147,6 @@ const judge = async (
   }
 }
 
-const save = (stage: Stage, partition: Partition, verdict: Verdict): Promise<boolean> =>
-  new Promise((resolve) => {
-    if (stage.stopping) return resolve(false)
-    partition.saving += 1
-    const settled = (kept: boolean) => {
-      partition.saving -= 1
-      if (kept) verdict.accept()
-      resolve(kept)
-    }
-    putWork(stage, { task: { type: 'save', verdict }, partition, settled })
-  })
-
 const takeOutbound = async (
   stage: Stage,
   partition: Partition,
@@ -223,20 +214,4 @@ const pace = async (stage: Stage, at: number): Promise<void> => {
   const until = performance.now() + importWaitMs
   while (stage.waitingLive > 0 && performance.now() < until && !stage.stopping)
     await stage.room.wait(25)
-}
-
-type Breath = () => Promise<void> | undefined
-
-/** Gives the event loop back when it was held for too long. */
-const openBreath = (yieldMs: number): Breath => {
-  let since = performance.now()
-  return () => {
-    if (performance.now() - since < yieldMs) return undefined
-    return new Promise((resolve) =>
-      setImmediate(() => {
-        since = performance.now()
-        resolve()
-      }),
-    )
-  }
 }

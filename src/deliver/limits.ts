@@ -99,8 +99,8 @@ export const deliverLimits = {
   duplicateBytesMax: 8_388_608,
   /** Calls whose duplicates are recorded together: what a crash repeats besides what is in flight. */
   intakeSlice: 1_000,
-  /** Intake gives the event loop back after this long. */
-  yieldMs: 5,
+  /** Intake of a partition gives the event loop back after this long. */
+  yieldMs: 2,
   /** How long `stop` waits for rounds in flight. */
   drainMs: 10_000,
 } as const

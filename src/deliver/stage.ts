@@ -13,6 +13,7 @@ import type { Pool } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
 import type { Alerts } from './alerts.ts'
 import type { AttemptLog } from './attempts.ts'
+import type { Breaths } from './breath.ts'
 import type { Desk } from './desk.ts'
 import type { DeliverLimits } from './limits.ts'
 import type { Meter } from './meter.ts'
@@ -20,6 +21,7 @@ import type { Pairs } from './pairs.ts'
 import type { Queue } from './queue.ts'
 import type { Quota } from './quota.ts'
 import type { Replays } from './replays.ts'
+import type { Saver } from './saver.ts'
 import type { Signal } from './signal.ts'
 import type { UrlEvent } from './url-change.ts'
 import type { Target, Urls } from './urls.ts'
@@ -232,6 +234,8 @@ export type Stage = {
   readonly starved: { readonly firsts: Set<Lane>; readonly retries: Set<Lane> }
   readonly urls: Urls
   readonly desk: Desk
+  readonly saver: Saver
+  readonly breaths: Breaths
   readonly attempts: AttemptLog
   readonly quota: Quota
   readonly replays: Replays

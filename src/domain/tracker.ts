@@ -38,6 +38,9 @@ export type Tracker = {
   snapshot(): Settled
 }
 
+/** So many settled ones are kept before it is worth letting them go. */
+const spentMin = 1_024
+
 const openBytes = 6
 const destinationBytes = 4
 
@@ -50,25 +53,34 @@ export const nothingSettled = (next: number): Settled => ({
 
 /** `from` is the first offset that will be seen, at or above the resumed position. */
 export const openTracker = (from: number, resumed: Settled): Tracker => {
-  const opens: Open[] = []
+  let opens: Open[] = []
   const resumedEnd = resumed.next + resumed.length
   let head = 0
+  /** Settled ones at or behind the head. */
+  let idle = 0
   let seen = from
   let secured = from
   let doneBytes = 0
   let version = 0
   const advance = () => {
-    while (head < opens.length && opens[head]?.left.length === 0) head += 1
-    if (head < 1_024 || head * 2 < opens.length) return
-    opens.splice(0, head)
+    while (head < opens.length && opens[head]?.left.length === 0) {
+      head += 1
+      idle -= 1
+    }
+    const spent = head + idle
+    if (spent < spentMin || spent * 2 < opens.length) return
+    // One that stays open for hours must not make each snapshot pass by all that were settled behind it.
+    opens = opens.filter(({ left }) => left.length > 0)
     head = 0
+    idle = 0
   }
   const watermark = () => opens[head]?.offset ?? seen
   return {
     isSettled: (offset) =>
       offset >= resumed.next && offset < resumedEnd && isSet(resumed.bits, offset - resumed.next),
     open: (offset, destinationIds) => {
-      const done = (resumed.done.get(offset) ?? []).filter((id) => destinationIds.includes(id))
+      const earlier = resumed.done.get(offset)
+      const done = earlier?.filter((id) => destinationIds.includes(id)) ?? []
       const left = destinationIds.filter((id) => !done.includes(id))
       if (left.length === 0) return null
       const open = { offset, left, done }
@@ -92,6 +104,7 @@ export const openTracker = (from: number, resumed: Settled): Tracker => {
       open.left.splice(at, 1)
       open.done.push(destinationId)
       if (open.left.length > 0) doneBytes += bytesOf(open)
+      else idle += 1
       version += 1
       advance()
     },

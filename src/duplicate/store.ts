@@ -26,6 +26,47 @@ export const insertChunks = async (sql: Sql, chunks: readonly KeyedChunk[]): Pro
   )
 }
 
+/** A partition as its reader gained it. */
+export type Owned = { readonly topic: string; readonly partition: number; readonly epoch: bigint }
+
+/**
+ * Inserts the chunks of those partitions whose epoch still stands, and answers these. Without a lock: what a zombie
+ * records a moment later is what the log holds, and only positions say what may be passed.
+ */
+export const insertOwnedChunks = async (
+  sql: Sql,
+  chunks: readonly KeyedChunk[],
+  owned: readonly (Owned & Pick<PartitionKey, 'reader'>)[],
+): Promise<readonly Pick<PartitionKey, 'topic' | 'partition'>[]> => {
+  const { rows } = await sql.query<Pick<PartitionKey, 'topic' | 'partition'>>(
+    `with ours as (
+       select reader, topic, partition
+         from unnest($1::text[], $2::text[], $3::int[], $4::bigint[]) as o(reader, topic, partition, epoch)
+         join position using (reader, topic, partition, epoch)
+     ), inserted as (
+       insert into duplicate_chunk (reader, topic, partition, hour, base, entries)
+       select c.*
+         from unnest($5::text[], $6::text[], $7::int[], $8::int[], $9::bigint[], $10::bytea[])
+                as c(reader, topic, partition, hour, base, entries)
+         join ours using (reader, topic, partition)
+     )
+     select topic, partition from ours`,
+    [
+      owned.map((each) => each.reader),
+      owned.map((each) => each.topic),
+      owned.map((each) => each.partition),
+      owned.map((each) => each.epoch),
+      chunks.map((chunk) => chunk.reader),
+      chunks.map((chunk) => chunk.topic),
+      chunks.map((chunk) => chunk.partition),
+      chunks.map((chunk) => chunk.hour),
+      chunks.map((chunk) => chunk.base),
+      chunks.map((chunk) => chunk.entries),
+    ],
+  )
+  return rows
+}
+
 export type StoredChunk = Chunk & { readonly id: bigint }
 
 /** Of one hour, or of all when it is `null`, in the order of their offsets. */

@@ -7,6 +7,8 @@ export const failpoints = [
   'after the answer',
   'before a commit',
   'after a commit',
+  'before duplicates are recorded',
+  'after duplicates are recorded',
   'before a position',
   'after a position',
   'after a claim',

@@ -19,7 +19,9 @@ afterAll(async () => {
 const scene = async () => {
   const hook = await receiver()
   const live = aLive({ destinations: [aDestination({ webhooks: to(hook.url) })] })
-  const limits = { pauseMs: 20, positionEveryMs: 20, claimEveryMs: 20, recoverEveryMs: 20 }
+  // Many small transactions, so that enough of them can be lost.
+  const often = { pauseMs: 20, positionEveryMs: 20, claimEveryMs: 20, recoverEveryMs: 20 }
+  const limits = { ...often, deskBatchMax: 5 }
   const rig = open(live, { partitions: 2, pool, limits })
   const nothingParked = () =>
     until(async () => (await rowsOf('parked')).length === 0, 'nothing is parked')

@@ -51,15 +51,17 @@ test('of the first batch nothing is sent before its duplicates are recorded', as
   let waiting = 0
   const pool: Pool = {
     ...database.pool,
-    transaction: async (work, options) => {
-      waiting += 1
-      await gate.promise
-      return database.pool.transaction(work, options)
+    query: async (text, values) => {
+      if (text.includes('insert into duplicate_chunk')) {
+        waiting += 1
+        await gate.promise
+      }
+      return database.pool.query(text, values)
     },
   }
   rig.start({}, 5_000, { pool })
   await rig.append(Array.from({ length: 20 }, (_, n) => rig.aCall({ userId: `u${n}` })))
-  await until(() => waiting > 0, 'the first transaction begins')
+  await until(() => waiting > 0, 'they are about to be recorded')
   await sleep(200)
   expect(hook.requests).toEqual([])
   gate.resolve()

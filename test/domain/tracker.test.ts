@@ -80,3 +80,31 @@ test('whatever settled before any number of crashes is settled after them, and n
     { numRuns: 500 },
   )
 })
+
+test('what is settled behind a few that stay open for long is known however much it is', () => {
+  const count = 6_000
+  const lasting = new Set([0, 1_500, 4_444])
+  const tracker = openTracker(0, nothingSettled(0))
+  const opens: Open[] = []
+  for (let offset = 0; offset < count; offset += 1) {
+    opens.push(anOpen(tracker, offset))
+    // Some way behind, and not in their order.
+    const at = offset - (offset % 7)
+    for (const each of [at - 3, at - 40])
+      if (each >= 0 && !lasting.has(each)) tracker.settle(opens[each] as Open, 1)
+  }
+  for (const open of opens) if (!lasting.has(open.offset)) tracker.settle(open, 1)
+  const state = tracker.snapshot()
+  expect([state.next, state.length, tracker.span()]).toEqual([0, count, count])
+  const again = openTracker(0, state)
+  const open = opens.map(({ offset }) => offset).filter((offset) => !again.isSettled(offset))
+  expect(open).toEqual([...lasting])
+  for (const [step, next] of [
+    [0, 1_500],
+    [1_500, 4_444],
+    [4_444, count],
+  ] as const) {
+    tracker.settle(opens[step] as Open, 1)
+    expect(tracker.snapshot().next).toBe(next)
+  }
+})
