@@ -24,6 +24,8 @@ export const gain = (stage: Stage, lease: Lease): Promise<Reader> => {
 /** Failing half-way leaves nothing but an epoch that is higher: it is done from the start again. */
 const gainOnce = async (stage: Stage, lease: Lease): Promise<Reader> => {
   await Promise.all([forget(stage, placeOf(lease)), urlsReady(stage)])
+  // Lost while it waited: the epoch is for whoever gains it now.
+  lease.lost.throwIfAborted()
   const { pool } = stage.deps
   const { topic, partition: number } = lease
   const position = await gainPosition(pool, { reader: 'deliver', topic, partition: number })
@@ -112,8 +114,9 @@ const forget = async (stage: Stage, key: string): Promise<void> => {
     old.lost = true
     abandon(stage, old)
   }
-  stage.partitions.delete(key)
   while (old.rounds + old.saving > 0) await stage.room.wait(50)
+  // Not before: who gains it meanwhile, because this lease was lost too, must wait for the same.
+  if (stage.partitions.get(key) === old) stage.partitions.delete(key)
 }
 
 const loadParked = async (stage: Stage, partition: Partition): Promise<void> => {

@@ -1,5 +1,4 @@
 // A partition gained again: what its last owner parked waits until all before it has been read from the log.
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { Source } from '../../src/log/log.ts'
 import { aDestination, aLive, to } from '../support/configuration.ts'
@@ -65,7 +64,10 @@ const scene = async (limits: { readonly claimPerLaneMax: number }) => {
   return { slow, quick, rig, parked, go: gate.resolve }
 }
 
-test('is not read on before what its last owner here had to save is off its hands', async () => {
+type Gained = Parameters<Source['join']>[1]
+
+/** Calls are gained when the test says so; of the first partition a save is held back until the gate opens. */
+const sceneOfSaving = async () => {
   const hook = await receiver()
   let saving = (): void => undefined
   const gate = Promise.withResolvers<void>()
@@ -73,21 +75,19 @@ test('is not read on before what its last owner here had to save is off its hand
   const held: typeof pool = {
     ...pool,
     query: async (text, values) => {
-      if (isHeld && text.includes('insert into duplicate_chunk')) {
+      if (text.includes('insert into duplicate_chunk')) {
         saving()
         await gate.promise
       }
       return pool.query(text, values)
     },
   }
-  let isHeld = false
   const rig = open(aLive({ destinations: [aDestination({ webhooks: to(hook.url) })] }), {
-    partitions: 1,
     pool: held,
   })
-  await rig.append([rig.aCall({ event: 'e1' })])
+  const [at] = await rig.append([rig.aCall({ event: 'e1' })])
+  const partition = at?.partition ?? 0
   const source = rig.log.source()
-  type Gained = Parameters<Source['join']>[1]
   const gained = Promise.withResolvers<Gained>()
   const joined: Source['join'] = (group, own) => {
     if (!group.topics.includes('calls')) return source.join(group, own)
@@ -97,24 +97,66 @@ test('is not read on before what its last owner here had to save is off its hand
   }
   rig.start({}, 5_000, { source: { ...source, join: joined } })
   const gain = await gained.promise
+  const gainAs = (lost: AbortSignal, of = partition) =>
+    gain({ topic: 'calls', partition: of, committed: null, lost, commit: async () => 'committed' })
   const lose = new AbortController()
-  const lease = { topic: 'calls', partition: 0, committed: null, commit: async () => 'committed' }
-  const first = await gain({ ...lease, lost: lose.signal } as Parameters<Gained>[0])
+  const first = await gainAs(lose.signal)
   const isSaving = new Promise<void>((resolve) => {
     saving = resolve
   })
-  isHeld = true
-  const batches = source.read({ topic: 'calls', partition: 0, from: 0n, until: 1n })
+  const batches = source.read({ topic: 'calls', partition, from: 0n, until: 1n })
   const { value: batch } = await batches[Symbol.asyncIterator]().next()
   const handling = first.handle(batch)
   await isSaving
   lose.abort()
-  const { signal } = new AbortController()
-  const again = gain({ ...lease, lost: signal } as Parameters<Gained>[0])
-  const soon = await Promise.race([again.then(() => 'gained'), sleep(1_000, 'waiting')])
-  gate.resolve()
-  expect(soon).toBe('waiting')
+  /** Long enough for a gain that began before and waits for nothing here. */
+  const othersGained = async () => {
+    for (const _ of [1, 2, 3]) await gainAs(new AbortController().signal, 1 - partition)
+  }
+  const epoch = async () => {
+    const { rows } = await database.pool.query<{ epoch: bigint }>(
+      "select epoch from position where reader = 'deliver' and topic = 'calls' and partition = $1",
+      [partition],
+    )
+    return Number(rows[0]?.epoch)
+  }
+  return { gainAs, othersGained, epoch, release: gate.resolve, handling }
+}
+
+test('is not read on before what its last owner here had to save is off its hands', async () => {
+  const { gainAs, othersGained, release, handling } = await sceneOfSaving()
+  let isGained = false
+  const again = gainAs(new AbortController().signal).then((reader) => {
+    isGained = true
+    return reader
+  })
+  await othersGained()
+  const was = isGained
+  release()
+  expect(was).toBe(false)
   expect((await again).from).toBe(0n)
+  await handling
+})
+
+test('whoever loses it while waiting for that leaves it to the next, who waits for the same', async () => {
+  const { gainAs, othersGained, epoch, release, handling } = await sceneOfSaving()
+  const before = await epoch()
+  const lose = new AbortController()
+  const lost = gainAs(lose.signal).catch((error: unknown) => error)
+  let isGained = false
+  lose.abort()
+  const again = gainAs(new AbortController().signal).then((reader) => {
+    isGained = true
+    return reader
+  })
+  await othersGained()
+  const was = isGained
+  release()
+  expect(was).toBe(false)
+  expect((await again).from).toBe(0n)
+  expect(await lost).toMatchObject({ name: 'AbortError' })
+  // A higher one would fence its owner.
+  expect(await epoch()).toBe(before + 1)
   await handling
 })
 
