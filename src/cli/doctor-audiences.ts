@@ -14,13 +14,17 @@ type Row = {
   readonly due: Date | null
 }
 
+/** Without a destination that is on there is nobody to tell: such an audience is never synced, and never late. */
 export const checkAudiences = async (sql: Sql, now: Date): Promise<Omit<Finding, 'check'>> => {
   const { rows } = await sql.query<Row>(
     `select (select count(*) from audience)::int as audiences,
             (select count(*) from process where 'sync' = any(roles) and beat_at > $1)::int as syncing,
             (select count(*) from (select from membership_change limit $2) c)::int as changes,
             (select min(s.next_sync_at) from sync_schedule s
-               join audience_state a using (audience_id) where a.state = 'live') as due`,
+               join audience_state a using (audience_id)
+              where a.state = 'live' and exists (
+                select from audience_destination l join destination d on d.id = l.destination_id
+                 where l.audience_id = s.audience_id and d.enabled)) as due`,
     [new Date(now.getTime() - beatMaxMs), changesShown],
   )
   const { audiences, syncing, changes, due } = rows[0] as Row

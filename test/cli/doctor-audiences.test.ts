@@ -48,6 +48,10 @@ describe('the doctor, of audiences', async () => {
       `insert into audience_state (audience_id, version, state, condition, definition, workspace_id)
        values (1, 1, 'live', '{}', '', 1)`,
     )
+    await pool.query(
+      `with hook as (insert into destination (workspace_id, name, type) values (1, 'hook', 'webhook') returning id)
+       insert into audience_destination (audience_id, destination_id) select 1, id from hook`,
+    )
     await due(60)
     expect(await checkAudiences(pool, now)).toMatchObject({ state: 'ok' })
     await due(3_600)
@@ -55,5 +59,14 @@ describe('the doctor, of audiences', async () => {
       state: 'warn',
       message: expect.stringMatching(/^a sync has been due for 60 minutes: /),
     })
+  })
+
+  test('an audience whose destinations are all off, or that has none, is not overdue', async () => {
+    expect(await checkAudiences(pool, now)).toMatchObject({ state: 'warn' })
+    await pool.query('update destination set enabled = false')
+    expect(await checkAudiences(pool, now)).toMatchObject({ state: 'ok' })
+    await pool.query('delete from audience_destination')
+    await pool.query('update destination set enabled = true')
+    expect(await checkAudiences(pool, now)).toMatchObject({ state: 'ok' })
   })
 })
