@@ -11,17 +11,27 @@ export type Handed = {
   turnedAway(): boolean
 }
 
-export const openHanded = (rowsMax: number): Handed => {
+type Bounds = { readonly rowsMax: number; readonly bytesMax: number }
+
+export const openHanded = ({ rowsMax, bytesMax }: Bounds): Handed => {
   let waiting: Outbound[] = []
+  /** Of their bodies: all else of a row is small. */
+  let bytes = 0
   let away = false
   return {
     add: (rows) => {
-      if (waiting.length + rows.length > rowsMax) away = true
-      else waiting = waiting.concat(rows)
+      const more = bytesOf(rows)
+      if (waiting.length + rows.length > rowsMax || bytes + more > bytesMax) {
+        away = true
+        return
+      }
+      waiting = waiting.concat(rows)
+      bytes += more
     },
     take: (count) => {
       const taken = waiting.slice(0, count)
       waiting = waiting.slice(count)
+      bytes -= bytesOf(taken)
       return taken
     },
     count: () => waiting.length,
@@ -32,3 +42,6 @@ export const openHanded = (rowsMax: number): Handed => {
     },
   }
 }
+
+const bytesOf = (rows: readonly Outbound[]): number =>
+  rows.reduce((sum, { body }) => sum + body.length, 0)

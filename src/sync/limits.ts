@@ -15,6 +15,8 @@ export const syncLimits = {
   appendRowsMax: 1_000,
   /** Outbox rows kept in memory between their chunk and their append; more are read back. */
   handedRowsMax: 8_000,
+  /** Bytes of their bodies kept so. */
+  handedBytesMax: 16_777_216,
   /** Appends between two readings of the topic's own bounds. */
   appendsPerBounds: 100,
   /** The longest pause after a rejected append. */

@@ -40,7 +40,8 @@ export const takeOver = async (
 }
 
 export const openRelay = async (term: Term, bounds: State['bounds']): Promise<Relay> => {
-  const state: State = { bounds, appends: 0, handed: openHanded(term.deps.limits.handedRowsMax) }
+  const { handedRowsMax: rowsMax, handedBytesMax: bytesMax } = term.deps.limits
+  const state: State = { bounds, appends: 0, handed: openHanded({ rowsMax, bytesMax }) }
   await reconcile(term, state)
   let turn: Promise<void> = Promise.resolve()
   const inTurn = (work: (term: Term, state: State) => Promise<void>) => () => {

@@ -98,6 +98,22 @@ test('more than is kept in memory is read back, and nothing is sent twice', asyn
   expect(await outbox()).toEqual([])
 })
 
+test('no more bytes are kept in memory than may be, until they are sent', async () => {
+  const bytes = rowsOf(1, 1, 2).reduce((sum, { body }) => sum + body.length, 0)
+  relay = await open({ handedBytesMax: bytes })
+  relay.hand(await saved(rowsOf(1, 1, 2)))
+  await relay.forward()
+  relay.hand(await saved(rowsOf(1, 3, 2)))
+  await relay.forward()
+  expect(reads).toEqual([])
+  relay.hand(await saved(rowsOf(1, 5, 2)))
+  relay.hand(await saved(rowsOf(1, 7, 1)))
+  await relay.forward()
+  expect(reads.length).toBeGreaterThan(0)
+  expect((await world.outbound()).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7])
+  expect(await outbox()).toEqual([])
+})
+
 test('whoever was replaced sends nothing of what was handed to it', async () => {
   relay.hand(await saved(rowsOf(1, 1, 2)))
   await open({})
