@@ -112,6 +112,7 @@ export const openAlerts = (deps: AlertDeps): Alerts => {
         ...{ id: randomUUID(), at, nextAt: at },
       }),
       recoveredKeys: ({ destinationId, url }) => recoveredKeys(destinationId, url),
+      refused: (level, error) => dropped(desk, levelEvent(deps.live, level).type, error),
     }),
     told: new Map(),
     pending: new Map(),
@@ -231,9 +232,9 @@ const remember = (desk: Desk, all: readonly Written[]): void => {
   if (all.some(({ outcome }) => outcome === 'new')) desk.sender.ring()
 }
 
-const dropped = ({ deps }: Desk, type: string): void => {
+const dropped = ({ deps }: Desk, type: string, err?: unknown): void => {
   meter(deps, 'dropped')
-  deps.logger.warn({ type }, 'alert.dropped')
+  deps.logger.warn({ type, err }, 'alert.dropped')
 }
 
 const meter = ({ meter: of }: AlertDeps, result: string): void => {

@@ -41,9 +41,16 @@ export const readTold = async (
   return new Map(rows.map(({ key, at }) => [key, at]))
 }
 
-/** Nothing that was said is taken back but by its end. */
-const merged = `do update set level = greatest(f.level, excluded.level), since = least(f.since, excluded.since),
-  told_at = greatest(f.told_at, excluded.told_at)`
+/**
+ * Nothing that was said is taken back but by its end, and of two sayings the one that was told counts: what operators
+ * were not told must not become something they know.
+ */
+const mergedWith = (other: 'excluded' | 'mine') =>
+  `level = case when (f.told_at is null) = (${other}.told_at is null) then greatest(f.level, ${other}.level)
+                when f.told_at is null then ${other}.level else f.level end,
+   since = least(f.since, ${other}.since), told_at = greatest(f.told_at, ${other}.told_at)`
+
+const merged = `do update set ${mergedWith('excluded')}`
 
 export type Said = UrlOf & {
   readonly level: number
@@ -82,8 +89,7 @@ export const leaveSayings = async (
        delete from failing_url where owner = $3
           and (destination_id, url) in (select * from unnest($1::int[], $2::text[])) returning *
      )
-     update failing_url f set level = greatest(f.level, mine.level), since = least(f.since, mine.since),
-            told_at = greatest(f.told_at, mine.told_at)
+     update failing_url f set ${mergedWith('mine')}
        from mine where f.destination_id = mine.destination_id and f.url = mine.url and f.owner <> $3`,
     [...listed(urls), owner],
   )
@@ -128,10 +134,22 @@ export const takeOver = async (
           and not exists (select from failing_watch w where w.owner = g.owner) returning *
      )
      insert into failing_url as f (destination_id, url, owner, level, since, told_at)
-     select destination_id, url, $1, max(level), min(since), max(told_at) from gone
+     select destination_id, url, $1, coalesce(max(level) filter (where told_at is not null), max(level)),
+            min(since), max(told_at)
+       from gone
       group by destination_id, url order by destination_id, url
      on conflict (destination_id, url, owner) ${merged}
      returning f.destination_id as "destinationId", f.url, f.level, f.told_at as "toldAt"`,
+    [owner],
+  )
+  return rows
+}
+
+/** All that this process says. */
+export const readSayings = async (sql: Sql, owner: string): Promise<readonly TakenOver[]> => {
+  const { rows } = await sql.query<TakenOver>(
+    `select destination_id as "destinationId", url, level, told_at as "toldAt"
+       from failing_url where owner = $1`,
     [owner],
   )
   return rows

@@ -41,7 +41,7 @@ export type Outcome = {
   readonly later: readonly { readonly level: Level; readonly notBefore: number }[]
 }
 
-type Batch = { readonly due: readonly Level[]; readonly at: Date }
+export type Batch = { readonly due: readonly Level[]; readonly at: Date }
 
 type Planned = {
   readonly level: Level
@@ -117,7 +117,8 @@ const tell = async (
   { planned, againAfterMs }: Telling,
 ): Promise<ReadonlyMap<string, Written>> => {
   if (planned.length === 0) return new Map()
-  const rows = planned.map(({ news }) => news)
+  // URLs that differ in their query alone are told as one.
+  const rows = [...new Map(planned.map(({ news }) => [news.key, news])).values()]
   const written = await writeAlerts(tx, { rows, againAfterMs, max: limits.rowsMax })
   return new Map(written.map((one) => [one.key, one]))
 }

@@ -1,18 +1,28 @@
 // URLs that fail, and are well again: told once for each episode, whichever processes see it, live or die.
-import type { Pool, Sql } from '../postgres/sql.ts'
+import { type Pool, type Sql, sqlState } from '../postgres/sql.ts'
 import {
   endEpisodes,
+  leaveSayings,
+  readSayings,
   type TakenOver,
   takeOver,
   type UrlOf,
   unwatch,
   watch,
 } from './episode-store.ts'
-import { type Level, type WriteDeps, writeLevels } from './episode-write.ts'
+import {
+  type Batch,
+  type Level,
+  type Outcome,
+  type WriteDeps,
+  writeLevels,
+} from './episode-write.ts'
 
 export type EpisodeDeps = WriteDeps & {
   readonly pool: Pool
   readonly now: () => Date
+  /** Postgres does not take this one, and never will: nobody is told. */
+  readonly refused: (level: Level, error: unknown) => void
   /** Who watches says so this often. */
   readonly limits: { readonly watchEveryMs: number }
 }
@@ -36,6 +46,8 @@ type Desk = {
   readonly waiting: Map<string, Waiting>
   watchedAt: number
   lookedAt: number
+  /** Whether there may be more of ours in Postgres than is known here: no answer came. */
+  isUnsure: boolean
 }
 
 /** Once up all levels, and down; what is more at once is told as it ends. */
@@ -46,7 +58,13 @@ const never = Number.NEGATIVE_INFINITY
 const keyOf = ({ destinationId, url }: UrlOf): string => `${destinationId} ${url}`
 
 export const openEpisodes = (deps: EpisodeDeps): Episodes => {
-  const desk: Desk = { deps, waiting: new Map(), watchedAt: never, lookedAt: never }
+  const desk: Desk = {
+    deps,
+    waiting: new Map(),
+    watchedAt: never,
+    lookedAt: never,
+    isUnsure: false,
+  }
   return {
     put: (level) => put(desk, level),
     write: () => write(desk),
@@ -71,10 +89,7 @@ const write = async (desk: Desk): Promise<boolean> => {
     const at = deps.now()
     const due = dueOf(desk, at.getTime())
     if (due.length === 0) return isSomeNew
-    const { isNew, later } = await inTransaction(desk, async (tx) => {
-      if (isTimeToWatch(desk, desk.watchedAt, at)) await watchOn(desk, tx, at)
-      return writeLevels(deps, tx, { due, at })
-    })
+    const { isNew, later } = await writeSome(desk, { due, at })
     isSomeNew ||= isNew
     for (const level of due) forget(desk, level)
     // Where something newer waits, that is what is to be told.
@@ -82,6 +97,33 @@ const write = async (desk: Desk): Promise<boolean> => {
       if (!waiting.has(keyOf(level))) waiting.set(keyOf(level), { levels: [level], notBefore })
   }
 }
+
+/** One that is refused must not hold up the others: each goes alone then, and what is refused alone is given up. */
+const writeSome = async (desk: Desk, { due, at }: Batch): Promise<Outcome> => {
+  try {
+    return await inTransaction(desk, async (tx) => {
+      if (isTimeToWatch(desk, desk.watchedAt, at)) await watchOn(desk, tx, at)
+      return writeLevels(desk.deps, tx, { due, at })
+    })
+  } catch (error) {
+    if (!isRefused(error)) throw error
+    if (due.length > 1) return writeEach(desk, { due, at })
+    for (const level of due) desk.deps.refused(level, error)
+    return { isNew: false, later: [] }
+  }
+}
+
+const writeEach = async (desk: Desk, { due, at }: Batch): Promise<Outcome> => {
+  const outcomes: Outcome[] = []
+  for (const level of due) outcomes.push(await writeSome(desk, { due: [level], at }))
+  return {
+    isNew: outcomes.some(({ isNew }) => isNew),
+    later: outcomes.flatMap(({ later }) => later),
+  }
+}
+
+/** For what it is, as a URL that is too long for an index; a table that is missing says nothing of what is written. */
+const isRefused = (error: unknown): boolean => /^(21|22|23|54)/.test(sqlState(error) ?? '')
 
 /** The first of each of so many URLs. */
 const dueOf = ({ waiting }: Desk, now: number): readonly Level[] => {
@@ -129,15 +171,19 @@ const inherit = async (
   const at = deps.now()
   if (!isTimeToWatch(desk, desk.lookedAt, at)) return []
   const aliveSince = new Date(at.getTime() - limits.watchDeadMs)
-  // What was not told was not heard of either: it is found anew.
-  const isKept = (one: TakenOver) => one.toldAt !== null && isConfigured(one)
-  const kept = await inTransaction(desk, async (tx) => {
+  const isUnsure = desk.isUnsure
+  desk.isUnsure = true
+  const ours = await inTransaction(desk, async (tx) => {
     await watchOn(desk, tx, at)
     const all = await takeOver(tx, owner, aliveSince)
-    const gone = all.filter((one) => !isKept(one))
-    await endEpisodes(tx, gone)
-    return all.filter(isKept)
+    const [known, unknown] = [all.filter(isConfigured), all.filter((one) => !isConfigured(one))]
+    await endEpisodes(tx, unknown)
+    // What was not told was not heard of either: it is found anew, and others may know more of it.
+    const untold = known.filter(({ toldAt }) => toldAt === null)
+    await leaveSayings(tx, owner, untold)
+    return isUnsure ? readSayings(tx, owner) : all
   })
+  desk.isUnsure = false
   desk.lookedAt = at.getTime()
-  return kept
+  return ours.filter((one) => one.toldAt !== null && isConfigured(one))
 }

@@ -1,10 +1,14 @@
 // An episode of failures is told once as failing and once as recovered, though processes die in the middle of it.
 import { pino } from 'pino'
-import { afterEach, expect, test } from 'vitest'
+import { afterAll, afterEach, expect, test } from 'vitest'
 import { type Alerts, openAlerts } from '../../src/deliver/alerts.ts'
 import { undiciPost } from '../../src/http/undici-post.ts'
+import { openPool } from '../../src/postgres/pool.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
 import { aDestination, aLive, to } from '../support/configuration.ts'
+import { openPostgresProxy } from '../support/postgres-proxy.ts'
+import { seed } from '../support/seed.ts'
+import { seeded } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
 import { useRig } from './rig.ts'
 
@@ -14,6 +18,13 @@ const opened: Alerts[] = []
 afterEach(async () => {
   for (const alerts of opened.splice(0)) await alerts.stop()
   for (const post of posts.splice(0)) await post.close()
+})
+
+const proxy = await openPostgresProxy(database.url)
+const lossy = openPool({ url: proxy.url, connectionsMax: 5, name: 'test' })
+afterAll(async () => {
+  await lossy.close()
+  await proxy.close()
 })
 
 const hour = 3_600_000
@@ -36,15 +47,16 @@ const setUp = async () => {
   let now = Date.UTC(2024, 0, 1)
   const live = aLive({ destinations: [aDestination({ webhooks: to(url) })] })
   const logger = pino({ level: 'silent' })
+  const meter = { alerts: new Map<string, number>() }
   const openOne = (pool: Pool = database.pool) => {
     const post = undiciPost({ addresses: { allowPrivate: true, allowed: [] } })
     posts.push(post)
-    const common = { url: operator.url, secret: 'operators', post, live, logger }
+    const common = { url: operator.url, secret: 'operators', post, live, logger, meter }
     const limits = { lookEveryMs: 10 }
     return openAlerts({ ...common, pool, clock: () => new Date(now), limits })
   }
-  const open = (): Alerts => {
-    const alerts = openOne()
+  const open = (pool?: Pool): Alerts => {
+    const alerts = openOne(pool)
     opened.push(alerts)
     return alerts
   }
@@ -77,7 +89,8 @@ const setUp = async () => {
     const byId = new Map(operator.requests.map(({ json }) => [json['id'], json]))
     return [...byId.values()].map((json) => [json['type'], json['failurePercent'] ?? 0].join(' '))
   }
-  return { operator, live, open, openMortal, pass, told }
+  const time = () => new Date(now)
+  return { operator, live, meter, open, openMortal, pass, time, told }
 }
 
 const fail = (alerts: Alerts, times: number, to = url) => {
@@ -195,6 +208,110 @@ test('what fails again within the hour is told after it, where it still fails th
   await until(() => told().length === 8, 'it recovered')
   expect(told().at(-1)).toBe('destination.recovered 0')
   expect(await rows()).toEqual([])
+})
+
+test('URLs that differ in their query alone are told as one, and hold up nobody', async () => {
+  const { open, told, pass } = await setUp()
+  const alerts = open()
+  const all = [`${url}/other`, `${url}?t=a`, `${url}?t=b`]
+  // While the first is written, the other two come to wait for the same transaction.
+  for (const each of all) fail(alerts, 5, each)
+  pass(1)
+  await sentinel(alerts, told)
+  expect(told()).toEqual(['destination.failing 100', 'destination.failing 100', 'lag 0'])
+  expect(await rows()).toMatchObject(all.map(() => ({ level: 100, told: true })))
+  for (const each of all) succeed(alerts, 20, each)
+  await until(() => told().length === 5, 'they recovered')
+  expect(told().slice(3)).toEqual(['destination.recovered 0', 'destination.recovered 0'])
+  expect(await rows()).toEqual([])
+})
+
+test(`a URL that Postgres refuses is dropped, and holds up nobody (seed ${seed})`, async () => {
+  const { open, meter, told, pass } = await setUp()
+  const alerts = open()
+  const random = seeded(seed)
+  const letters = Array.from({ length: 2_000 }, () => 0x4e00 + Math.floor(random() * 0x5000))
+  const all = [`${url}/first`, `${url}/${String.fromCodePoint(...letters)}`, `${url}/third`]
+  for (const each of all) fail(alerts, 5, each)
+  pass(1)
+  await sentinel(alerts, told)
+  expect(told()).toEqual(['destination.failing 100', 'destination.failing 100', 'lag 0'])
+  expect(meter.alerts.get('dropped')).toBe(1)
+  for (const each of all) succeed(alerts, 20, each)
+  await until(() => told().length === 5, 'they recovered')
+  expect(told().slice(3)).toEqual(['destination.recovered 0', 'destination.recovered 0'])
+  expect(await rows()).toEqual([])
+})
+
+test('what a process that is gone never told takes nothing from those who told of it', async () => {
+  const { open, openMortal, pass, time, told } = await setUp()
+  const earlier = open()
+  const half = (alerts: Alerts) => {
+    succeed(alerts, 10)
+    fail(alerts, 10)
+  }
+  half(earlier)
+  succeed(earlier, 20)
+  await until(() => told().length === 2, 'an episode before')
+  await earlier.stop()
+  pass(hour / 2)
+  const first = openMortal()
+  // Told within the hour, so not again.
+  half(first.alerts)
+  await until(async () => (await rows()).length === 1, 'it is known')
+  const [untold] = await rows()
+  expect(untold).toMatchObject({ level: 50, told: false })
+  const second = open()
+  succeed(second, 3)
+  fail(second, 7)
+  await until(() => told().at(-1) === 'destination.failing 70', 'another one tells more')
+  first.kill()
+  // The second one looked just now; the first one is silent for too long when the third one comes.
+  pass(55_000)
+  const seen = async () => {
+    const { rows } = await database.pool.query('select from failing_watch where seen_at = $1', [
+      time(),
+    ])
+    return rows.length
+  }
+  await until(async () => (await seen()) === 1, 'the second one watches')
+  pass(6_000)
+  open()
+  await until(
+    async () => (await rows()).every(({ owner }) => owner !== untold?.owner),
+    'what the first one said is taken over',
+  )
+  expect(await rows()).toMatchObject([{ level: 70, told: true }])
+  succeed(second, 20)
+  await until(() => told().length === 4, 'it recovered')
+  expect(told().at(-1)).toBe('destination.recovered 0')
+  expect(await rows()).toEqual([])
+})
+
+test('what was taken over by a commit that was not answered is told as recovered', async () => {
+  const { open, openMortal, pass, told } = await setUp()
+  const first = openMortal()
+  fail(first.alerts, 5)
+  await until(() => told().length === 1, 'it fails')
+  const [before] = await rows()
+  first.kill()
+  pass(61_000)
+  let commits = 0
+  proxy.loseCommits(() => {
+    commits += 1
+    return commits === 1
+  })
+  const second = open(lossy)
+  await until(
+    async () => (await rows()).every(({ owner }) => owner !== before?.owner),
+    'it is taken over',
+  )
+  await until(async () => {
+    succeed(second, 1)
+    return told().length === 2
+  }, 'it recovered')
+  expect(told()).toEqual(['destination.failing 100', 'destination.recovered 0'])
+  expect(commits).toBeGreaterThan(1)
 })
 
 test('killed before or after any of its transactions, an episode is told once', async () => {
