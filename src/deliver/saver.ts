@@ -14,9 +14,14 @@ type Save = {
 }
 
 /** One of each partition at most: its next batch is judged after that. */
-export type Saver = { waiting: Save[]; writing: Promise<void> | null }
+export type Saver = {
+  waiting: Save[]
+  writing: Promise<void> | null
+  /** Since when, in real time, Postgres does not take what waits here; `null`: it does, or nothing waits. */
+  failingSince: number | null
+}
 
-export const openSaver = (): Saver => ({ waiting: [], writing: null })
+export const openSaver = (): Saver => ({ waiting: [], writing: null, failingSince: null })
 
 /** Whether it was recorded; `false`: the partition has another owner, or we stop. */
 export const saveVerdict = (
@@ -37,6 +42,7 @@ const writeAll = async (stage: Stage): Promise<void> => {
   const { saver } = stage
   while (saver.waiting.length > 0) await writeSome(stage, saver.waiting.splice(0))
   saver.writing = null
+  saver.failingSince = null
 }
 
 const writeSome = async (stage: Stage, saves: readonly Save[]): Promise<void> => {
@@ -67,7 +73,7 @@ const record = async (
 
 /** Done again where its answer was lost, it records the same once more, which changes nothing. */
 const recordOnce = async (
-  { desk, deps }: Stage,
+  { saver, deps }: Stage,
   saves: readonly Save[],
 ): Promise<ReadonlySet<Partition>> => {
   const held = saves.filter(({ partition }) => !partition.lost)
@@ -75,13 +81,14 @@ const recordOnce = async (
   const owned = held.map(({ partition: { topic, partition, epoch } }) => {
     return { reader: 'deliver', topic, partition, epoch }
   })
+  if (held.length === 0) return new Set()
   try {
-    const rows = held.length === 0 ? [] : await insertOwnedChunks(deps.pool, chunks, owned)
-    desk.failingSince = null
+    const rows = await insertOwnedChunks(deps.pool, chunks, owned)
+    saver.failingSince = null
     const places = new Set(rows.map(placeOf))
     return new Set(held.map(({ partition }) => partition).filter((one) => places.has(placeOf(one))))
   } catch (error) {
-    desk.failingSince ??= performance.now()
+    saver.failingSince ??= performance.now()
     throw error
   }
 }

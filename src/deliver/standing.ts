@@ -12,8 +12,9 @@ export const readStanding = (stage: Stage): Standing => {
     urls[health.state === 'ok' ? health.breaker : health.state] += 1
     if (health.state === 'ok' && health.breaker === 'ramp') rampLimit += Math.floor(health.limit)
   }
-  // Taking a batch ends with a commit: while there is none, each partition waits with what it has read.
-  const away = stage.desk.failingSince === null ? null : 'postgres'
+  // What was read is settled by the desk and recorded beside it: while Postgres does not take both, partitions wait.
+  const since = stage.desk.failingSince ?? stage.saver.failingSince
+  const away = since === null ? null : 'postgres'
   const held = [...stage.partitions.values()].filter(({ lost }) => !lost)
   const partitions = held.map(({ topic, partition, tracker, paused }) => ({
     name: `${topic}/${partition}`,
