@@ -180,7 +180,7 @@ const aim = (turn: Turn, random: () => number) => {
 }
 
 /** Passed a few times in a second, not hundreds of times. */
-const isRare = (at: string): boolean => /commit|position|claim|gone/.test(at)
+const isRare = (at: string): boolean => /commit|recorded|position|claim|gone/.test(at)
 
 const secondsEach = 20
 const secondsMore = 600

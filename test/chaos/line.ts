@@ -124,9 +124,9 @@ const untilAll = async (count: () => number, all: number): Promise<void> => {
   }
 }
 
-/** Appends all the time; what failed is appended again until it is there. */
 type Loading = Options & { readonly isAhead: (appended: number) => boolean }
 
+/** Appends all the time; what failed is appended again until it is there. */
 const openLoad = ({ appender }: LineLog, { users, callsPerSecond, isAhead }: Loading) => {
   let appended = 0
   let failed = 0
