@@ -111,7 +111,8 @@ const sceneOfSaving = async () => {
   lose.abort()
   /** Long enough for a gain that began before and waits for nothing here. */
   const othersGained = async () => {
-    for (const _ of [1, 2, 3]) await gainAs(new AbortController().signal, 1 - partition)
+    for (let times = 0; times < 20; times += 1)
+      await gainAs(new AbortController().signal, 1 - partition)
   }
   const epoch = async () => {
     const { rows } = await database.pool.query<{ epoch: bigint }>(
