@@ -105,10 +105,11 @@ const begin = async ({ joining, generation, places, slotDeps }: Beginning) => {
       facts.committed.get(topicName(joining.connection, place.topic))?.[place.partition] ?? null
     const slot = openSlot({ ...slotDeps(place), committed })
     generation.slots.set(placeOf(place), slot)
-    const reader = await joining.gained(slot.lease).catch((error) => {
+    const reader = await joining.gained(slot.lease).catch((error: unknown) => {
+      if (!lost.aborted) throw error
       // It is somebody else's by now: nothing of it is missing here.
-      if (lost.aborted) return null
-      throw error
+      joining.connection.logger.warn({ err: error, ...place }, 'log.not_gained')
+      return null
     })
     if (reader === null || lost.aborted) return
     await checkRange(joining, { place, from: reader.from, bounds: facts.bounds.get(place.topic) })

@@ -1,6 +1,7 @@
 // The traps of kafkajs's consumer, one test each: what the adapter does so that the log's promises hold.
 import { randomBytes } from 'node:crypto'
 import { AssignerProtocol, Kafka, logLevel } from 'kafkajs'
+import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
 import { partitionOf } from '../../src/domain/partition.ts'
 import { ensureTopics } from '../../src/log/kafka.ts'
@@ -43,8 +44,8 @@ const held = () => {
 describe.skipIf(brokers.length === 0)('following Kafka, trap by trap', () => {
   const admin = directAdmin(brokers)
   const pairs: Pair[] = []
-  const open = async (timing = longSession) => {
-    const pair = await openPair({ brokers, prefix, timing })
+  const open = async (timing = longSession, logger = testLogger) => {
+    const pair = await openPair({ brokers, prefix, timing, logger })
     pairs.push(pair)
     return pair
   }
@@ -116,6 +117,36 @@ describe.skipIf(brokers.length === 0)('following Kafka, trap by trap', () => {
     expect(new Set(follower.texts())).toEqual(new Set(['after']))
     for (const { topic, partition, batch } of follower.batches)
       expect(batch.from).toBe(from.get(`${topic}/${partition}`))
+  })
+
+  test('what could not be gained before it was lost is said, and why', async () => {
+    const lines: Record<string, unknown>[] = []
+    const logger = pino({ level: 'warn' }, { write: (line) => lines.push(JSON.parse(line)) })
+    const [one, two] = [await open(longSession, logger), await open()]
+    const from = await endsOf(one.source)
+    const group = aGroup()
+    const { pending, release } = held()
+    let isFirst = true
+    const first = follow(one.source, {
+      group,
+      from,
+      gained: async () => {
+        if (!isFirst) return
+        await pending
+        throw new Error('what it needs is away')
+      },
+    })
+    await eventually('gained is pending everywhere', () => first.leases.length === partitions)
+    const earlier = [...first.leases]
+    isFirst = false
+    const second = follow(two.source, { group, from })
+    await eventually('all is lost', () => earlier.every(({ lost }) => lost.aborted))
+    release()
+    const said = () => lines.filter(({ msg }) => msg === 'log.not_gained')
+    await eventually('it is said of each', () => said().length === partitions)
+    expect(new Set(said().map(({ partition }) => partition)).size).toBe(partitions)
+    expect(said()[0]).toMatchObject({ topic: 'calls', err: { message: 'what it needs is away' } })
+    await eventually('both have some', () => first.held().length > 0 && second.held().length > 0)
   })
 
   test('a partition paused for its slow handle is read on after a rebalance', async () => {

@@ -1,6 +1,6 @@
 // The Kafka adapter as the log contract opens it: pairs behind proxies, holes, truncation, death.
 import { type Admin, Kafka, logLevel } from 'kafkajs'
-import { pino } from 'pino'
+import { type Logger, pino } from 'pino'
 import { type AppendLimits, ensureTopics, kafkaAppender, kafkaSource } from '../../src/log/kafka.ts'
 import type { GroupTiming } from '../../src/log/kafka-consumer.ts'
 import type { LogHarness, Opened } from '../contract/log.harness.ts'
@@ -22,12 +22,13 @@ export type Pair = Opened & { readonly proxy: KafkaProxy; close(): Promise<void>
 type PairOptions = Options & {
   readonly timing?: GroupTiming
   readonly limits?: Partial<AppendLimits>
+  readonly logger?: Logger
 }
 
 /** What one process would open, behind a proxy of its own. */
 export const openPair = async ({ brokers, prefix, ...options }: PairOptions): Promise<Pair> => {
   const proxy = await openKafkaProxy(brokers)
-  const connection = { brokers: proxy.brokers, prefix, logger: testLogger }
+  const connection = { brokers: proxy.brokers, prefix, logger: options.logger ?? testLogger }
   const appender = kafkaAppender({ ...connection, partitions, limits: options.limits ?? {} })
   const source = kafkaSource({ ...connection, timing: options.timing ?? longSession })
   return {
