@@ -13,6 +13,7 @@ import { restoreBefore } from './restore.ts'
 import { makeRoom } from './seal.ts'
 import { deleteHoursBefore, findNext, insertChunks, type PartitionKey } from './store.ts'
 import { firstHourKept, hourMs, hourOf, windowStart } from './window.ts'
+import { markWithin } from './within.ts'
 
 export type { Judged } from './entry.ts'
 
@@ -84,7 +85,7 @@ export const openDuplicates = async (options: DuplicatesOptions): Promise<Duplic
       const receipts = Float64Array.from(entries, ({ receivedAt }) => receivedAt)
       await makeRoom({ sql, key, remembered, bytesMax }, receipts)
       const words = wordsOf(entries.map(({ digest }) => digest))
-      const duplicate = await judgeAll({ sql, remembered, words }, entries)
+      const duplicate = await judgeAll({ sql, remembered, words, receipts }, entries)
       const chunks = packChunks(entries).map((chunk) => ({ ...key, ...chunk }))
       const offsets = BigInt64Array.from(entries, ({ offset }) => offset)
       // A verdict may wait for long to be saved. It names no entry: a digest holds the bytes it was read from.
@@ -115,10 +116,18 @@ const restore = async (stored: Stored, next: bigint): Promise<State> => {
   return { remembered, next, raised: [{ offset: next - 1n, hour }], hourChecked: 0 }
 }
 
-type Judging = { readonly sql: Sql; readonly remembered: Remembered; readonly words: Uint32Array }
+type Judging = {
+  readonly sql: Sql
+  readonly remembered: Remembered
+  readonly words: Uint32Array
+  readonly receipts: Float64Array
+}
 
 /** The starts of the entries' windows follow the highest receipt as it was at each of them. */
-const judgeAll = async ({ sql, remembered, words }: Judging, entries: readonly Judged[]) => {
+const judgeAll = async (
+  { sql, remembered, words, receipts }: Judging,
+  entries: readonly Judged[],
+) => {
   let high = remembered.high()
   const starts = entries.map(({ receivedAt }) => {
     high = Math.max(high, receivedAt)
@@ -133,23 +142,8 @@ const judgeAll = async ({ sql, remembered, words }: Judging, entries: readonly J
           .map((segment) => ({ index, start, segment, entry: entries[index] as Judged })),
   )
   for (const index of await confirm(sql, words, doubts)) duplicate[index] = true
-  markWithin(entries, starts, duplicate)
+  markWithin({ words, receipts, starts }, duplicate)
   return duplicate
-}
-
-/** Duplicates of records in the same batch. */
-const markWithin = (
-  entries: readonly Judged[],
-  starts: readonly number[],
-  duplicate: boolean[],
-) => {
-  const latest = new Map<string, number>()
-  for (const [index, { digest, receivedAt }] of entries.entries()) {
-    const text = Buffer.from(digest.buffer, digest.byteOffset, digest.byteLength).toString('latin1')
-    const before = latest.get(text)
-    if (before !== undefined && before >= (starts[index] as number)) duplicate[index] = true
-    latest.set(text, Math.max(before ?? receivedAt, receivedAt))
-  }
 }
 
 /** What is remembered of entries, one by one. */
