@@ -5,6 +5,7 @@
 import type { Selection } from '../domain/replay.ts'
 import type { Span } from '../domain/replay-span.ts'
 import type { Sql } from '../postgres/sql.ts'
+import type { Decided } from './decide.ts'
 import type { Found, Sift } from './read.ts'
 
 export type Dying = {
@@ -57,6 +58,19 @@ export const siftDead =
       return dead ? [{ ...one, dead }] : []
     })
   }
+
+/** Found long before their turn, perhaps: whom a recovery has sent again meanwhile is not sent twice. */
+export const stillDead = async (
+  sift: Sift,
+  span: Pick<Span, 'topic' | 'partition'>,
+  due: readonly Decided[],
+): Promise<readonly Decided[]> => {
+  const sendable = due.filter(({ body }) => body !== null)
+  const dead = new Set((await sift(span, sendable)).map(({ offset }) => offset))
+  return due.map((one) =>
+    one.body === null || dead.has(one.offset) ? one : { ...one, body: null, why: 'duplicate' },
+  )
+}
 
 /** Without what lies before the first and behind the last of them. Index dead_open. */
 export const narrowToDead = async (

@@ -10,13 +10,13 @@ import { lengthOf, readAt, type Span } from '../domain/replay-span.ts'
 import type { Verdict } from '../duplicate/duplicates.ts'
 import { Fault } from '../fault.ts'
 import type { At, Entry } from '../log/log.ts'
-import { dyingOf, markSentAgain, siftDead } from './dead.ts'
+import { dyingOf, markSentAgain, siftDead, stillDead } from './dead.ts'
 import { type Decided, decide, portionOf } from './decide.ts'
 import type { ReplayDeps } from './deps.ts'
 import { openJudges } from './duplicates.ts'
 import type { Outstanding } from './outstanding.ts'
 import { openPace, paceOf } from './pace.ts'
-import { oneAhead, readSlices, type Slice } from './read.ts'
+import { oneAhead, readSlices, type Sift, type Slice } from './read.ts'
 import { cancelReplay, type Replay, saveProgress, type Tally, tallies } from './store.ts'
 
 export type Run = {
@@ -47,15 +47,24 @@ export const runReplay = async (run: Run): Promise<void> => {
   const judges = openJudges(deps, replay)
   const { spans, selection } = replay
   const dying = dyingOf(replay)
+  const sift = dying && siftDead(deps.pool, dying)
   const reading = {
     history: deps.history,
     codec: deps.codecs.call,
     selection,
-    sift: dying && siftDead(deps.pool, dying),
+    sift,
     sliceMax: limits.sliceMax,
   }
   const nothing = Promise.resolve(true)
-  const work: Work = { run, state, pace, appended: nothing, saved: nothing, finishing: nothing }
+  const work: Work = {
+    run,
+    state,
+    pace,
+    sift,
+    appended: nothing,
+    saved: nothing,
+    finishing: nothing,
+  }
   try {
     for await (const slice of oneAhead(readSlices(reading, { spans, read: state.read }))) {
       if (signal.aborted) return
@@ -79,6 +88,7 @@ type Work = {
   readonly run: Run
   readonly state: State
   readonly pace: ReturnType<typeof openPace>
+  readonly sift: Sift | null
   /** Of the portion before, which is saved while the next one is appended. `false`: it stops there. */
   appended: Promise<boolean>
   /** Of the portion before that one: no more than two are in the log and not saved. */
@@ -100,8 +110,9 @@ const workSlice = async (work: Work, slice: Slice, verdict: Verdict): Promise<bo
   do {
     const room = rest.some(({ body }) => body !== null) ? await roomFor(work) : 0
     if (room === null) return false
-    const portion = portionOf(rest, room)
-    rest = rest.slice(portion.length)
+    const due = portionOf(rest, room)
+    rest = rest.slice(due.length)
+    const portion = work.sift === null ? due : await stillDead(work.sift, slice.span, due)
     const entries = entriesOf(work, slice, portion)
     if (!(await work.appended) || !(await work.saved) || signal.aborted) return false
     const read = readAt(slice.span, rest[0]?.offset ?? slice.next)

@@ -113,6 +113,43 @@ describe('a replay by the reason of death', async () => {
     expect((await deadOf()).filter(({ replayed_at }) => replayed_at === null)).toHaveLength(5)
   })
 
+  test('does not send what was sent again before its turn came', async () => {
+    const { hook, live, line, of } = await setUp()
+    line.setNow(line.now() + 60_000)
+    hook.reply(() => 200)
+    startReplays(line, live)
+    const id = await ask(line, { since: new Date(0), reasons: ['status_400'], ratePerSecond: 1 })
+    const sent = async () =>
+      (
+        await pool.query<{ n: number; partition: number }>(
+          `select count(*)::int as n, max(partition) as partition from dead
+            where replayed_at is not null`,
+        )
+      ).rows[0]
+    // Never so much time that there is room for a second one.
+    await until(async () => {
+      const ends = await line.log.source().bounds('outbound.replay')
+      const appended = ends.some(({ end }) => end > 0n)
+      if (!appended) line.setNow(line.now() + 600)
+      return appended && (await sent())?.n === 1
+    }, 'the first is sent again')
+    // Found with the first, and waiting for their turn.
+    const { rows: taken } = await pool.query<{ id: string }>(
+      `update dead set replayed_at = $1
+        where replayed_at is null and reason = 'status_400' and partition = $2 returning id`,
+      [new Date(line.now()), (await sent())?.partition],
+    )
+    expect(taken.length).toBeGreaterThan(0)
+    await until(async () => {
+      line.setNow(line.now() + 1_000)
+      return (await found(id)).state === 'finished'
+    }, 'the replay ends')
+    await drained(line)
+    const received = numbersOf(hook.requests)
+    expect(received).toHaveLength(of('Refused 400').length - taken.length)
+    expect(await found(id)).toMatchObject({ sent: received.length, duplicate: taken.length })
+  })
+
   test('takes over what a recovery could not bring home, and its figures stay true', async () => {
     const { hook, live, line, count } = await setUp()
     line.setNow(line.now() + 60_000)
