@@ -121,8 +121,10 @@ export const loadPlan = async (sql: Sql): Promise<Plan> => {
 export const openPlans = (): ((sql: Sql) => Promise<Plan>) => {
   let held: Plan | null = null
   return async (sql) => {
-    if (held === null || held.version !== (await planVersion(sql))) held = await loadPlan(sql)
-    return held
+    const version = await planVersion(sql)
+    const plan = held?.version === version ? held : await loadPlan(sql)
+    held = plan
+    return plan
   }
 }
 

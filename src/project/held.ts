@@ -16,9 +16,16 @@ export const knownNow = (desk: Desk, { asked, known }: Prepared): ReadonlyMap<st
   const now = new Map<string, number>()
   for (const text of asked.keys()) {
     const key = desk.identities.get(text) ?? known.get(text)
-    if (key !== undefined) now.set(text, desk.merged.get(key) ?? key)
+    if (key !== undefined) now.set(text, becameBy(desk, key))
   }
   return now
+}
+
+/** Whoever a user has become, and that one since. */
+const becameBy = ({ merged }: Desk, key: number): number => {
+  let at = key
+  for (let next = merged.get(at); next !== undefined; next = merged.get(at)) at = next
+  return at
 }
 
 /** After somebody else’s write was met, so many batches lock before they fold: others may follow. */

@@ -1,17 +1,15 @@
 // Many batches folded into users that are written once, with the positions: for calls nobody waits for, into
 // tables nobody else writes. A user with many calls among them costs one write.
-import type { UserState } from '../audience/state.ts'
-import { readUsers } from '../audience/store.ts'
 import { saveVerdicts } from '../duplicate/duplicates.ts'
-import { highestOf, lockDecided, movesOf, openWriting, saveFolded, unwind } from './batch.ts'
+import { highestOf, lockDecided, movesOf, openWriting, saveFolded } from './batch.ts'
 import type { Desk } from './desk.ts'
 import { eraseUsers, ordersIn, type PlacedOrder } from './erase.ts'
 import { openFolding } from './fold.ts'
-import { knownNow } from './held.ts'
+import { openHolding } from './holding.ts'
 import { judge } from './judge.ts'
 import type { Lane } from './lanes.ts'
 import { placed } from './placed.ts'
-import { findMissing, type Prepared } from './prepare.ts'
+import type { Prepared } from './prepare.ts'
 import { remember } from './remember.ts'
 
 export type Window = {
@@ -28,50 +26,21 @@ const userBytes = 1_500
 
 export const openWindow = (desk: Desk): Window => {
   const { plan, pool, yieldMs } = desk
-  const known = new Map<string, number>()
-  const users = new Map<number, UserState>()
+  const holding = openHolding(desk)
+  const { known, users } = holding
   const moves = new Map<Lane, { readonly next: bigint; readonly folded: number }>()
   const orders: PlacedOrder[] = []
   const folding = openFolding({ plan, known, users, newKey: desk.keys.next, yieldMs })
   let bytes = 0
   desk.inHand = users
   desk.isMaking = folding.makes
-
-  /** What was being made when the batch was prepared is made by now, and remembered but for what was forgotten since. */
-  const knownAll = async (prepared: Prepared): Promise<ReadonlyMap<string, number>> => {
-    const now = knownNow(desk, prepared)
-    const forgotten = [...prepared.unasked].filter(
-      ([text]) => !now.has(text) && !folding.makes(text),
-    )
-    if (forgotten.length === 0) return now
-    const found = new Map<string, number>()
-    await findMissing(pool, desk, { known: found, missing: forgotten })
-    return new Map([...now, ...found])
-  }
-  /** From the cache; who was forgotten there meanwhile is read again. */
-  const hold = async (prepared: Prepared): Promise<void> => {
-    const missing = new Set<number>()
-    for (const [text, key] of await knownAll(prepared)) {
-      known.set(text, key)
-      if (users.has(key)) continue
-      const cached = desk.users.take(key)
-      if (cached === undefined) missing.add(key)
-      else take(cached)
-    }
-    for (const user of await readUsers(pool, [...missing])) take(user)
-    for (const key of missing) if (!users.has(key)) throw unwind({ type: 'stale', plan: null })
-  }
-  const take = (user: UserState) => {
-    users.set(user.key, user)
-    bytes += user.packed.length
-  }
   return {
     add: async (prepared) => {
       const verdicts = await judge(prepared.pieces)
       // Ahead of the positions: what is stored beyond them is not looked at by who starts there.
       await saveVerdicts(pool, [...verdicts.values()])
       for (const verdict of verdicts.values()) verdict.accept()
-      await hold(prepared)
+      await holding.take(prepared, folding.makes)
       await desk.keys.stock(prepared.asked.size)
       const calls = placed({ ...prepared, verdicts }, desk.suppressions)
       await folding.add(calls)
@@ -81,7 +50,7 @@ export const openWindow = (desk: Desk): Window => {
       // No call adds more to its user than it holds.
       for (const { message } of calls) bytes += message.body.byteLength
     },
-    bytes: () => bytes + folding.users() * userBytes,
+    bytes: () => bytes + holding.bytes() + folding.users() * userBytes,
     write: async () => {
       const at = highestOf(desk, moves)
       const folded = await folding.finish(at)

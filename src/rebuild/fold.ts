@@ -4,7 +4,7 @@ import { openDuplicates } from '../duplicate/duplicates.ts'
 import { type Place, placeOf } from '../log/log.ts'
 import { gainPosition } from '../postgres/position.ts'
 import type { Pool } from '../postgres/sql.ts'
-import type { Desk } from '../project/desk.ts'
+import { type Desk, nobodyInHand } from '../project/desk.ts'
 import type { Lane, Piece } from '../project/lanes.ts'
 import { type Prepared, prepareBatch } from '../project/prepare.ts'
 import { openDesk } from '../project/project.ts'
@@ -71,9 +71,12 @@ const foldTracks = async (
   { desk, tracks, signal, pace }: Folding,
 ): Promise<void> => {
   const batches = batchesOf(piecesOf(tracks, limits), limits.project.batchCallsMax)
+  const over = Promise.withResolvers<never>()
+  over.promise.catch(() => undefined)
   const prepareNext = async (): Promise<Prepared | null> => {
     signal.throwIfAborted()
-    await pace()
+    // It may rest for as long as live is behind.
+    await Promise.race([pace(), over.promise])
     const { value, done } = await batches.next()
     return done ? null : prepareBatch(desk, value, { fresh: false })
   }
@@ -94,7 +97,9 @@ const foldTracks = async (
     }
     await window?.write()
   } finally {
+    over.reject(new Error('the fold is over'))
     await ahead.catch(() => undefined)
+    Object.assign(desk, nobodyInHand)
   }
 }
 

@@ -1,3 +1,4 @@
+import pino from 'pino'
 import { afterEach, expect, test } from 'vitest'
 import { orderOf } from '../../src/domain/erasure.ts'
 import { logKey } from '../../src/domain/message.ts'
@@ -73,4 +74,23 @@ test('who was erased does not come back, and who returned since has what they di
   expect((await pool.query('select count(*)::int as n from deletion_request')).rows[0]).toEqual({
     n: 1,
   })
+})
+
+test('whom an order erases while the past is folded is met again without folding anything twice', async () => {
+  const rig = await aRig(pool, [audience(1, performed('gte', 2))])
+  running.push(rig.start())
+  await rig.built()
+  await rig.send({ userId: 'u3', event: 'Ordered' })
+  await rig.caughtUp()
+  rig.advance(minute)
+  await erase(rig, 'u3')
+  rig.advance(minute)
+  await rig.send({ userId: 'u3', event: 'Ordered' })
+  await rig.caughtUp()
+  const warnings: string[] = []
+  const logger = pino({ level: 'warn' }, { write: (line) => warnings.push(line) })
+  const found = await rebuilt(rig, url, { verifyOnly: true, over: { logger } })
+  expect(found).toMatchObject({ state: 'verified', differences: [] })
+  expect(warnings).toEqual([])
+  expect(await rig.members(1)).toEqual([])
 })

@@ -33,21 +33,21 @@ const lived = async (seed: number): Promise<Rig> => {
   return rig
 }
 
-const limitsOf = (windowBytesMax: number) => ({
+const limitsOf = (windowBytesMax: number, batchCallsMax = 7) => ({
   ...rebuildLimits,
-  ...{ pollMs: 5, swapRetryMs: 5, runCallsMax: 5, windowBytesMax },
-  project: { ...rebuildLimits.project, batchCallsMax: 7 },
+  ...{ pollMs: 5, swapRetryMs: 5, runCallsMax: Math.min(5, batchCallsMax), windowBytesMax },
+  project: { ...rebuildLimits.project, batchCallsMax },
 })
 
-/** How many users were folded, and how often they were written. */
-const folded = async (rig: Rig, windowBytesMax: number) => {
+/** By the fold itself, which nobody starts again: how many users there are, and how often they were written. */
+const folded = async (rig: Rig, limits: RebuildDeps['limits']) => {
   const id = await request(rig, { verifyOnly: true })
   const open = await findOpen(pool)
   if (open === null) throw new Error('no rebuild is open')
   const deps: RebuildDeps = {
     ...rebuildDeps(rig, url),
     meter: openRebuildMeter(),
-    limits: limitsOf(windowBytesMax),
+    limits,
   }
   await begin(deps, open)
   const own = deps.openPool({ search_path: `${schemaOf(id)},public` }, 4)
@@ -72,10 +72,10 @@ const folded = async (rig: Rig, windowBytesMax: number) => {
 
 test('a user is written once for all the batches that fit into memory, and once for each batch where none fits', async () => {
   const rig = await lived(700)
-  const wide = await folded(rig, 64 * 1_048_576)
+  const wide = await folded(rig, limitsOf(64 * 1_048_576))
   expect(wide.users).toBeGreaterThan(20)
   expect(wide.writes).toBe(wide.users)
-  const narrow = await folded(rig, 1)
+  const narrow = await folded(rig, limitsOf(1))
   expect(narrow.users).toBe(wide.users)
   expect(narrow.writes).toBeGreaterThan(2 * wide.writes)
 })
@@ -89,3 +89,23 @@ test.each([1, 20_000, 64 * 1_048_576])(
     expect([found.state, found.differing]).toEqual(['verified', 0])
   },
 )
+
+test('an id leads to whom its user has become by two merges that were written apart', async () => {
+  const rig = await aRig(pool, audiences)
+  running.push(rig.start())
+  await rig.built()
+  for (const sent of [
+    { userId: 'ka' },
+    { userId: 'kb' },
+    { userId: 'kc' },
+    { type: 'alias', userId: 'kb', previousId: 'ka' },
+    { type: 'alias', userId: 'kc', previousId: 'kb' },
+    { userId: 'ka' },
+  ] as const) {
+    await rig.send(sent)
+    // Partitions have no order but that of receipts, and that in which merges were decided.
+    await rig.caughtUp()
+    rig.advance(hour)
+  }
+  expect(await folded(rig, limitsOf(1, 1))).toMatchObject({ users: 1 })
+})
