@@ -108,6 +108,8 @@ export const settled = async (line: Line, chain: Chain): Promise<void> => {
     const call = JSON.stringify({
       ...(chain.anonymousId === undefined ? { userId: visitor } : { anonymousId: visitor }),
       event: `${mark} ${index}`,
+      // One call, however often it is sent.
+      messageId: `${mark} ${index}`,
     })
     const send = () =>
       fetch(`${line.collectUrl}/v1/track`, { method: 'POST', headers, body: call }).then(
@@ -154,6 +156,11 @@ export const once = async (
   const places = Map.groupBy(tries, ({ messageId }) => messageId)
   for (const [messageId, its] of places)
     expect(new Set(its.map(placeOf)).size, `places of ${messageId} in the log`).toBe(1)
+  // Bodies carry no id: what its client sent under two of them is one text from two places.
+  const delivered = tries.filter(({ outcome }) => outcome === 'delivered')
+  const found = new Set(delivered.map(placeOf)).size
+  const texts = textsOf(line.bodies()).size
+  expect(found, `places of ${texts} texts`).toBeLessThanOrEqual(texts)
   return [...byText.values()]
 }
 
@@ -165,6 +172,7 @@ type Try = {
   readonly topic: string
   readonly partition: number
   readonly offset: number
+  readonly outcome: string
 }
 
 const placeOf = ({ topic, partition, offset }: Try) => `${topic}/${partition}/${offset}`

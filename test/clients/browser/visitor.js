@@ -129,7 +129,7 @@ const limited = async ({ host, writeKey, userId }) => {
     const response = await fetch(`${host}/v1/t`, {
       method: 'POST',
       headers: { authorization: `Basic ${btoa(`${writeKey}:`)}`, 'content-type': 'text/plain' },
-      body: JSON.stringify({ userId, event: 'Limited' }),
+      body: JSON.stringify({ userId, event: 'Limited', properties: { tries } }),
     })
     if (response.status === 429)
       return {
