@@ -35,20 +35,18 @@ const pool = openPool({ url, connectionsMax: 8, name: 'bench' })
 const clock = () => new Date()
 const { call: codec } = await openCodecs({})
 const source = postgresSource({ pool, partitions, clock })
-let events = 0
 let rebuilds = 0
 
 const fill = async (order: Extract<Order, { type: 'fill' }>): Promise<void> => {
   const appender = postgresAppender({ pool, partitions, clock })
   const names = eventNames(one)
-  for (events = 0; events < order.events; events += projectLimits.batchCallsMax) {
+  for (let events = 0; events < order.events; events += projectLimits.batchCallsMax) {
     const count = Math.min(projectLimits.batchCallsMax, order.events - events)
     const calls = Array.from({ length: count }, (_, at) =>
       callOf(events + at, { ...order, names, codec }),
     )
     await appender.append('calls', calls)
   }
-  events = order.events
   await appender.close()
 }
 
@@ -111,6 +109,10 @@ answerParent<Order>(async (order): Promise<Spent> => {
   const before = process.cpuUsage()
   let seconds = 0
   let width = 0
+  const events = (await source.bounds('calls')).reduce(
+    (sum, { start, end }) => sum + Number(end - start),
+    0,
+  )
   if (order.type === 'fill') await fill(order)
   else if (order.type === 'bare') seconds = await runBare(order)
   else ({ seconds, width } = await runProduct())

@@ -19,11 +19,13 @@ export const run = (span: Span): Promise<void> =>
     const now = Date.now()
     const state = await loadPlace(place.pool, { wanted: one, users: sampleUsers, now })
     const width = Math.round(state.mean)
+    // What made the calls keeps the memory that they took.
+    const maker = await place.start('rebuild-contender.ts')
     const child = await place.start('rebuild-contender.ts')
     const ask = (order: Order) => child.ask<Spent>(order)
     const events = Math.max(eventsMin, Math.ceil(eventsPerSecond * span.seconds))
     const users = Math.ceil(events / callsOfUser)
-    await ask({ type: 'fill', events, users, now })
+    await maker.ask<Spent>({ type: 'fill', events, users, now })
     console.log(
       `${events.toLocaleString('en-US')} calls of ${users.toLocaleString('en-US')} users, ${audiencesOf(one).length} audiences and traits, rows of ${width} bytes`,
     )
