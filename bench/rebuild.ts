@@ -1,4 +1,5 @@
 // rebuild against reading the same log bare and upserting a row for each call, as wide as a user's state.
+import type { Child } from './deliver-processes.ts'
 import { type Run, runPairs, type Span } from './pairs.ts'
 import { audiencesOf, one } from './project-audiences.ts'
 import { loadPlace, withPlace } from './project-place.ts'
@@ -19,21 +20,20 @@ export const run = (span: Span): Promise<void> =>
     const now = Date.now()
     const state = await loadPlace(place.pool, { wanted: one, users: sampleUsers, now })
     const width = Math.round(state.mean)
-    // What made the calls keeps the memory that they took.
-    const maker = await place.start('rebuild-contender.ts')
-    const child = await place.start('rebuild-contender.ts')
-    const ask = (order: Order) => child.ask<Spent>(order)
+    // A process each: memory that was taken is rarely given back.
+    const start = () => place.start('rebuild-contender.ts')
+    const [maker, bare, product] = [await start(), await start(), await start()]
     const events = Math.max(eventsMin, Math.ceil(eventsPerSecond * span.seconds))
     const users = Math.ceil(events / callsOfUser)
     await maker.ask<Spent>({ type: 'fill', events, users, now })
     console.log(
       `${events.toLocaleString('en-US')} calls of ${users.toLocaleString('en-US')} users, ${audiencesOf(one).length} audiences and traits, rows of ${width} bytes`,
     )
-    const runOf = (order: Order): Run => {
+    const runOf = (child: Child, order: Order): Run => {
       return async () => {
         await place.pool.query('checkpoint')
         const postgres = place.postgresCpuUs()
-        const spent = await ask(order)
+        const spent = await child.ask<Spent>(order)
         const notes = {
           'CPU µs/call': spent.cpuUs / spent.events,
           'Postgres CPU µs/call': (place.postgresCpuUs() - postgres) / spent.events,
@@ -44,7 +44,7 @@ export const run = (span: Span): Promise<void> =>
     }
     await runPairs({
       ...{ name: 'rebuild', budget, unit: 'calls/s', ...span },
-      bare: runOf({ type: 'bare', users, width }),
-      product: runOf({ type: 'product' }),
+      bare: runOf(bare, { type: 'bare', users, width }),
+      product: runOf(product, { type: 'product' }),
     })
   })
