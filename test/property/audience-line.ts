@@ -126,6 +126,7 @@ export const openLine = async (pool: Pool, scene: Opening) => {
   const limited = { ...limits, buildPollMs: 40 }
   const log: Call[] = []
   const before = new Map<string, Map<string, Json>>()
+  const early: Told[] = []
   let last: readonly Sent[] = []
   let now = definitions
   let there = definitions
@@ -145,7 +146,7 @@ export const openLine = async (pool: Pool, scene: Opening) => {
     if (turn === 'same') now = now.map(saidOtherwise)
     if (turn === 'swap') now = swapped(now)
   }
-  const synced = async (): Promise<readonly string[]> => {
+  const synced = async (): Promise<readonly Told[]> => {
     await rig.built()
     const ids = there.map((it) => now.indexOf(it) + 1)
     const run = await requestSync(pool, { audienceIds: ids, at: rig.clock() })
@@ -153,8 +154,16 @@ export const openLine = async (pool: Pool, scene: Opening) => {
       `run ${run} is finished`,
       async () => (await findSyncRun(pool, run))?.state === 'finished',
     )
-    return outbound()
+    return [...early.splice(0), ...(await outbound())]
   }
+  /**
+   * What is left to tell of a new version is told as soon as it is built: at any instant of the step in which it was
+   * made, and so perhaps more than once. What counts is what it comes to.
+   */
+  let isMade = false
+  const known = ({ key, userId }: Told) => before.get(key)?.get(userId)
+  /** Told by `sync`, by key and user. */
+  const said = new Map<string, Json>()
   return {
     change: async (at: number, turn: Turn = 'none') => {
       if (turn === 'restart') {
@@ -163,6 +172,7 @@ export const openLine = async (pool: Pool, scene: Opening) => {
       }
       const isChanged = at === 0 || at === late.from || turn === 'same' || turn === 'swap'
       if (!isChanged) return
+      isMade = true
       edit(turn)
       const absent = new Set(
         at < late.from ? definitions.filter((_, index) => isLate(index)).map(({ key }) => key) : [],
@@ -179,8 +189,10 @@ export const openLine = async (pool: Pool, scene: Opening) => {
         identities.includes(`${kind} ${value}`),
       )
       log.push(await forget(subject))
-      for (const identity of person?.identities ?? [])
-        for (const told of before.values()) told.delete(identity.replace(/^user /, ''))
+      const ids = (person?.identities ?? []).map((identity) => identity.replace(/^user /, ''))
+      for (const id of ids) for (const told of before.values()) told.delete(id)
+      // A new version may have told of them already.
+      early.push(...(await outbound()).filter(({ userId }) => !ids.includes(userId)))
     },
     send: async (step: LineScene['steps'][number]) => {
       const times = log.map(({ timestamp, receivedAt }) => Math.min(timestamp, receivedAt))
@@ -198,9 +210,15 @@ export const openLine = async (pool: Pool, scene: Opening) => {
     say: async (calls: readonly Call[]) => {
       await rig.send(...(calls as readonly Sent[]))
     },
-    sync: synced,
+    sync: async () => {
+      const told = cameTo(await synced(), (it) => said.get(nameOf(it)))
+      for (const it of told) said.set(nameOf(it), it.value)
+      return told.map(lineOf).sort()
+    },
     synced: async (at: number) => {
-      const told = await synced()
+      const all = await synced()
+      const told = (isMade ? cameTo(all, known) : all).map(lineOf)
+      isMade = false
       const held = await rig.answers()
       const calls = withoutDuplicates(log)
       for (const definition of there) {
@@ -210,10 +228,9 @@ export const openLine = async (pool: Pool, scene: Opening) => {
         const expected = changesBetween(definition, before.get(key) ?? new Map(), named)
         before.set(key, new Map(named))
         const where = `${key} at step ${at}: ${JSON.stringify(definition)}`
-        expect(
-          told.filter((it) => it.startsWith(`${key} `)),
-          `told of ${where}`,
-        ).toEqual(expected.map(({ userId, value }) => line(key, userId, value)).sort())
+        expect(told.filter((it) => it.startsWith(`${key} `)).sort(), `told of ${where}`).toEqual(
+          expected.map(({ userId, value }) => line(key, userId, value)).sort(),
+        )
         expect(
           held.filter((it) => it.startsWith(`${id} `)),
           `held of ${where}`,
@@ -230,6 +247,21 @@ export const openLine = async (pool: Pool, scene: Opening) => {
     },
   }
 }
+
+type Told = { readonly key: string; readonly userId: string; readonly value: Json }
+
+const nameOf = ({ key, userId }: Told) => `${key} ${userId}`
+
+/** The last of each, where it is another than was known before. */
+const cameTo = (told: readonly Told[], known: (it: Told) => Json | undefined): readonly Told[] => {
+  const last = new Map(told.map((it) => [nameOf(it), it]))
+  return [...last.values()].filter((it) => {
+    const nothing = it.key.startsWith('t') ? null : false
+    return JSON.stringify(it.value) !== JSON.stringify(known(it) ?? nothing)
+  })
+}
+
+const lineOf = ({ key, userId, value }: Told) => line(key, userId, value)
 
 const line = (of: string | number, userId: string | null, value: Json) =>
   `${of} ${userId} ${JSON.stringify(value)}`
@@ -280,9 +312,9 @@ const asCall = (message: Message): Call =>
 const outboundOf = (rig: Rig) => {
   const source = rig.log.source()
   let from = 0n
-  return async (): Promise<readonly string[]> => {
+  return async (): Promise<readonly Told[]> => {
     const until = (await source.bounds('outbound'))[0]?.end ?? 0n
-    const found: string[] = []
+    const found: Told[] = []
     for await (const { entries } of source.read({ topic: 'outbound', partition: 0, from, until }))
       for (const { body } of await codecs.outbound.decode(entries.map(({ value }) => value))) {
         // A notice of a deletion has none.
@@ -290,9 +322,9 @@ const outboundOf = (rig: Rig) => {
           userId: string
           traits?: Record<string, Json>
         }
-        for (const [key, value] of Object.entries(traits)) found.push(line(key, userId, value))
+        for (const [key, value] of Object.entries(traits)) found.push({ key, userId, value })
       }
     from = until
-    return found.sort()
+    return found
   }
 }
