@@ -7,13 +7,13 @@
 import type { Sql } from '../postgres/sql.ts'
 import { confirm } from './confirm.ts'
 import { type Chunk, type Judged, packChunks } from './entry.ts'
-import { wordsOf } from './exact.ts'
 import type { Remembered } from './remembered.ts'
 import { restoreBefore } from './restore.ts'
 import { makeRoom } from './seal.ts'
 import { deleteHoursBefore, findNext, insertChunks, type PartitionKey } from './store.ts'
 import { firstHourKept, hourMs, hourOf, windowStart } from './window.ts'
 import { markWithin } from './within.ts'
+import { wordsOf } from './words.ts'
 
 export type { Judged } from './entry.ts'
 

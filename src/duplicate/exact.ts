@@ -1,6 +1,7 @@
 // Digest → latest receipt within one hour, exactly, in 20 bytes a slot: the part not sealed yet.
 
-const wordsPerDigest = 4
+import { isSame, wordsPerDigest } from './words.ts'
+
 const slotBytes = wordsPerDigest * 4 + 4
 const slotsMin = 256
 const loadMax = 0.7
@@ -59,22 +60,4 @@ export const openExact = (): Exact => {
       values[slot] = Math.max(values[slot] as number, msInHour + 1)
     },
   }
-}
-
-// biome-ignore lint/complexity/useMaxParams: two places in two arrays; called for every probe
-const isSame = (a: Uint32Array, atA: number, b: Uint32Array, atB: number) =>
-  a[atA] === b[atB] &&
-  a[atA + 1] === b[atB + 1] &&
-  a[atA + 2] === b[atB + 2] &&
-  a[atA + 3] === b[atB + 3]
-
-/** The digests' words, four each: what maps, filters and pages are looked up by. */
-export const wordsOf = (digests: readonly Uint8Array[]): Uint32Array => {
-  const words = new Uint32Array(digests.length * wordsPerDigest)
-  digests.forEach((digest, index) => {
-    const view = new DataView(digest.buffer, digest.byteOffset, digest.byteLength)
-    for (let word = 0; word < wordsPerDigest; word += 1)
-      words[index * wordsPerDigest + word] = view.getUint32(word * 4)
-  })
-  return words
 }

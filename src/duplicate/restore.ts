@@ -1,7 +1,6 @@
 // Restores what a reader had seen before an offset, whoever stored it and however far they came.
 import type { Sql } from '../postgres/sql.ts'
 import { entryBytes, msInHourOf, offsetOf } from './entry.ts'
-import { wordsOf } from './exact.ts'
 import { type Remembered, remember } from './remembered.ts'
 import { segmentOf } from './seal.ts'
 import {
@@ -12,6 +11,7 @@ import {
   type StoredSegment,
 } from './store.ts'
 import { hourMs } from './window.ts'
+import { wordsOf } from './words.ts'
 
 type Restoring = { readonly sql: Sql; readonly key: PartitionKey }
 

@@ -10,19 +10,22 @@ export type PartitionKey = {
 
 export type KeyedChunk = PartitionKey & Chunk
 
+/** As unnest takes them: reader, topic, partition, hour, base, entries. */
+const columnsOf = (chunks: readonly KeyedChunk[]) => [
+  chunks.map((chunk) => chunk.reader),
+  chunks.map((chunk) => chunk.topic),
+  chunks.map((chunk) => chunk.partition),
+  chunks.map((chunk) => chunk.hour),
+  chunks.map((chunk) => chunk.base),
+  chunks.map((chunk) => chunk.entries),
+]
+
 export const insertChunks = async (sql: Sql, chunks: readonly KeyedChunk[]): Promise<void> => {
   if (chunks.length === 0) return
   await sql.query(
     `insert into duplicate_chunk (reader, topic, partition, hour, base, entries)
      select * from unnest($1::text[], $2::text[], $3::int[], $4::int[], $5::bigint[], $6::bytea[])`,
-    [
-      chunks.map((chunk) => chunk.reader),
-      chunks.map((chunk) => chunk.topic),
-      chunks.map((chunk) => chunk.partition),
-      chunks.map((chunk) => chunk.hour),
-      chunks.map((chunk) => chunk.base),
-      chunks.map((chunk) => chunk.entries),
-    ],
+    columnsOf(chunks),
   )
 }
 
@@ -56,12 +59,7 @@ export const insertOwnedChunks = async (
       owned.map((each) => each.topic),
       owned.map((each) => each.partition),
       owned.map((each) => each.epoch),
-      chunks.map((chunk) => chunk.reader),
-      chunks.map((chunk) => chunk.topic),
-      chunks.map((chunk) => chunk.partition),
-      chunks.map((chunk) => chunk.hour),
-      chunks.map((chunk) => chunk.base),
-      chunks.map((chunk) => chunk.entries),
+      ...columnsOf(chunks),
     ],
   )
   return rows

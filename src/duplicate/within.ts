@@ -1,6 +1,6 @@
 // Duplicates among the records of one batch.
 
-const wordsPerDigest = 4
+import { isSame, wordsPerDigest } from './words.ts'
 
 type Batch = {
   /** The digests' words, four each. */
@@ -24,8 +24,9 @@ export const markWithin = ({ words, receipts, starts }: Batch, duplicate: boolea
   const latest = receipts.slice()
   for (let index = 0; index < count; index += 1) {
     // The third word, as the exact maps do: digests are uniform in every one.
-    let slot = (words[index * wordsPerDigest + 2] as number) & mask
-    while (slots[slot] !== 0 && !isSame(words, (slots[slot] as number) - 1, index))
+    const at = wordAt(index)
+    let slot = (words[at + 2] as number) & mask
+    while (slots[slot] !== 0 && !isSame(words, wordAt((slots[slot] as number) - 1), words, at))
       slot = (slot + 1) & mask
     if (slots[slot] === 0) {
       slots[slot] = index + 1
@@ -38,12 +39,4 @@ export const markWithin = ({ words, receipts, starts }: Batch, duplicate: boolea
   }
 }
 
-const isSame = (words: Uint32Array, left: number, right: number): boolean => {
-  const [a, b] = [left * wordsPerDigest, right * wordsPerDigest]
-  return (
-    words[a] === words[b] &&
-    words[a + 1] === words[b + 1] &&
-    words[a + 2] === words[b + 2] &&
-    words[a + 3] === words[b + 3]
-  )
-}
+const wordAt = (index: number): number => index * wordsPerDigest
