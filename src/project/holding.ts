@@ -1,4 +1,4 @@
-// Who a window's calls may be of: identities and users, gathered batch by batch from the cache, or else read.
+// Who the calls of a write-back may be of: identities and users, gathered batch by batch from the cache, or else read.
 import type { UserState } from '../audience/state.ts'
 import { pinPlans, readUsers } from '../audience/store.ts'
 import type { Identity } from '../domain/identity.ts'

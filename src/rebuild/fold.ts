@@ -9,7 +9,7 @@ import type { Lane, Piece } from '../project/lanes.ts'
 import { type Prepared, prepareBatch } from '../project/prepare.ts'
 import { openDesk } from '../project/project.ts'
 import { readFoldedState } from '../project/store.ts'
-import { openWindow, type Window } from '../project/window.ts'
+import { openWriteBack, type WriteBack } from '../project/write-back.ts'
 import type { RebuildDeps, Vector } from './deps.ts'
 import { chooseRun } from './order.ts'
 import { openTrack, type Track } from './tracks.ts'
@@ -80,7 +80,7 @@ const foldTracks = async (
     const { value, done } = await batches.next()
     return done ? null : prepareBatch(desk, value, { fresh: false })
   }
-  let window: Window | null = null
+  let writeBack: WriteBack | null = null
   let ahead = prepareNext()
   try {
     for (;;) {
@@ -88,14 +88,14 @@ const foldTracks = async (
       if (prepared === null) break
       ahead = prepareNext()
       ahead.catch(() => undefined)
-      window ??= openWindow(desk)
-      await window.add(prepared)
+      writeBack ??= openWriteBack(desk)
+      await writeBack.add(prepared)
       // What an order erases is what came before it.
-      if (window.bytes() < limits.windowBytesMax && !endsWithOrders(prepared.pieces)) continue
-      await window.write()
-      window = null
+      if (writeBack.bytes() < limits.writeBackBytesMax && !endsWithOrders(prepared.pieces)) continue
+      await writeBack.write()
+      writeBack = null
     }
-    await window?.write()
+    await writeBack?.write()
   } finally {
     over.reject(new Error('the fold is over'))
     await ahead.catch(() => undefined)

@@ -4,7 +4,7 @@ import { type ProjectLimits, projectLimits } from '../project/limits.ts'
 export const rebuildLimits = {
   project: projectLimits as ProjectLimits,
   /** Of users folded in memory before they are written, in bytes. */
-  windowBytesMax: 64 * 1_048_576,
+  writeBackBytesMax: 64 * 1_048_576,
   connectionsMax: 4,
   /** Calls of one partition handed on at once, and decoded ahead of it. */
   runCallsMax: 2_000,

@@ -12,7 +12,7 @@ import { placed } from './placed.ts'
 import type { Prepared } from './prepare.ts'
 import { remember } from './remember.ts'
 
-export type Window = {
+export type WriteBack = {
   /** Folds a batch that follows the one before; in memory alone, but for what its duplicates are judged by. */
   add(prepared: Prepared): Promise<void>
   /** What it holds, in bytes: about, and rather more than less. */
@@ -24,7 +24,7 @@ export type Window = {
 /** A user on the heap besides the packed bytes: summaries decoded, and what is to be looked at. */
 const userBytes = 1_500
 
-export const openWindow = (desk: Desk): Window => {
+export const openWriteBack = (desk: Desk): WriteBack => {
   const { plan, pool, yieldMs } = desk
   const holding = openHolding(desk)
   const { known, users } = holding

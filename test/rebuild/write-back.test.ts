@@ -33,9 +33,9 @@ const lived = async (seed: number): Promise<Rig> => {
   return rig
 }
 
-const limitsOf = (windowBytesMax: number, batchCallsMax = 7) => ({
+const limitsOf = (writeBackBytesMax: number, batchCallsMax = 7) => ({
   ...rebuildLimits,
-  ...{ pollMs: 5, swapRetryMs: 5, runCallsMax: Math.min(5, batchCallsMax), windowBytesMax },
+  ...{ pollMs: 5, swapRetryMs: 5, runCallsMax: Math.min(5, batchCallsMax), writeBackBytesMax },
   project: { ...rebuildLimits.project, batchCallsMax },
 })
 
