@@ -8,13 +8,13 @@ import { logKey } from '../../src/domain/message.ts'
 import { openCodecs } from '../../src/log/avro.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
-import { isLong } from './form.ts'
+import { herdOr } from './form.ts'
 import { openHerd } from './herd.ts'
 import { startLife } from './life.ts'
 import { aCall } from './line.ts'
 import { postgresLog } from './line-log.ts'
 
-const sick = isLong ? 10_000 : 1_000
+const sick = herdOr(1_000)
 const healthy = 10
 /** More than a breaker needs to open: the last ones of each are never tried before it is well. Again on a slow machine. */
 const perDestination = 12
