@@ -131,7 +131,7 @@ test('whoever is suppressed is not heard until they are heard again, and keeps t
   await rig.caughtUp()
   const id = await rig.ask({ kind: 'suppress_only', ids: [user('u1'), user('u2')] })
   rig.erase()
-  await rig.reaches(id, 'done')
+  await rig.reaches(id, 'waiting')
   await rig.send({ userId: 'u2' }, { userId: 'u3' })
   await rig.caughtUp()
   expect(await rig.members(1)).toEqual(['u1', 'u3'])
@@ -253,10 +253,7 @@ test('what is parked of a suppressed visitor is given up, though its body names 
     const key = logKey({ workspaceId: 1, sourceId: 1, userId: null, anonymousId })
     return createHash('sha1').update(key).digest().readBigInt64BE(0)
   }
-  for (const [n, anonymousId] of [
-    [11, 'a1'],
-    [12, 'a2'],
-  ] as const) {
+  const parkOne = async (n: number, anonymousId: string) => {
     await pool.query('insert into parked_body (body_id, created_at, bytes) values ($1, $2, $3)', [
       ...[n, at, Buffer.from('{"type":"track"}')],
     ])
@@ -264,16 +261,29 @@ test('what is parked of a suppressed visitor is given up, though its body names 
       `insert into parked (topic, partition, log_offset, destination_id, chain, message_id, type, reason,
          body_id, body_at, body_bytes, parked_at)
        values ('calls', 0, $1, 1, $3, $4, 'track', 'temporary', $1, $2, 9, $2)`,
-      [n, at, chainOf(anonymousId), anonymousId],
+      [n, at, chainOf(anonymousId), `${anonymousId} ${n}`],
     )
   }
-  const id = await rig.ask({ kind: 'suppress_only', ids: [{ kind: 'anonymous', value: 'a1' }] })
+  const listed = async () => {
+    const { rows } = await pool.query<{ id: string }>(
+      `select p.message_id as id from parked_erasure e join parked p on p.id = e.parked_id
+        order by log_offset`,
+    )
+    return rows.map(({ id }) => id)
+  }
+  for (const who of [1, 2, 3]) await parkOne(10 + who, `a${who}`)
+  const ids = ['a1', 'a3'].map((value) => ({ kind: 'anonymous' as const, value }))
+  const id = await rig.ask({ kind: 'suppress_only', ids })
   rig.erase()
+  await rig.reaches(id, 'waiting')
+  expect(await listed()).toEqual(['a1 11', 'a3 13'])
+  // Rounds that were on their way park more; meanwhile somebody is heard again.
+  for (const who of [1, 2, 3]) await parkOne(20 + who, `a${who}`)
+  const heard = await rig.ask({ kind: 'unsuppress', ids: ids.slice(1) })
+  await rig.reaches(heard, 'done')
+  rig.advance(10_000)
   await rig.reaches(id, 'done')
-  const { rows } = await pool.query(
-    'select p.message_id as id from parked_erasure e join parked p on p.id = e.parked_id',
-  )
-  expect(rows).toEqual([{ id: 'a1' }])
+  expect(await listed()).toEqual(['a1 11', 'a3 13', 'a1 21'])
 })
 
 test('whom a replay was asked for is forgotten with the user, and selects nobody else instead', async () => {
