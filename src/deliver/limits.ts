@@ -15,6 +15,8 @@ export const deliverLimits = {
    */
   waitingMax: 2_048,
   laneMax: 1_000,
+  /** A lane that has fewer, and may start one, is not what fills them all. */
+  laneFew: 16,
   /** Of a lane, from replays. */
   replayLaneMax: 200,
   /** How long a lane may be full before its overflow is parked. */
