@@ -223,9 +223,11 @@ test('what is parked, dead or told of the user goes, and of others stays', async
   await until('the outbox is empty', async () => (await left('outbox')) === 0)
   expect(await findTraces(pool, 'secret-u1')).toEqual([])
   expect(await dumped()).toEqual([])
-  expect(await Promise.all(['parked', 'parked_body', 'dead', 'attempt'].map(left))).toEqual([
-    1, 1, 1, 1,
-  ])
+  expect(await Promise.all(['parked', 'parked_body', 'dead'].map(left))).toEqual([1, 1, 1])
+  const { rows: answers } = await pool.query(
+    'select response_head as answer from attempt order by log_offset',
+  )
+  expect(answers.map(({ answer }) => answer)).toEqual([null, 'no user u2'])
   const { rows } = await pool.query('select stores from deletion_request')
   expect(rows).toMatchObject([{ stores: { parked: 1, bodies: 1, deadLetters: 1, attempts: 1 } }])
 })
@@ -331,8 +333,9 @@ test('whom a replay was asked for is forgotten with the user, and selects nobody
   await pool.query('truncate replay cascade')
 })
 
-test('attempts of other workspaces stay, whatever their receivers answered', async () => {
+test('of attempts for others only the answer goes that has the id, and that only in its workspace', async () => {
   const rig = await erasing()
+  await pool.query('truncate attempt')
   await pool.query(`create table if not exists attempt_test partition of attempt default`)
   await pool.query(
     `insert into workspace (id, name, regional_access) overriding system value values (77, 'other', false)`,
@@ -340,15 +343,34 @@ test('attempts of other workspaces stay, whatever their receivers answered', asy
   await pool.query(
     `insert into destination (id, workspace_id, name, type) overriding system value values (77, 77, 'other', 'webhook')`,
   )
-  for (const destinationId of [1, 77])
+  const key = logKey({ workspaceId: 1, sourceId: 1, userId: '5', anonymousId: null })
+  const own = createHash('sha1').update(key).digest().readBigInt64BE(0)
+  for (const [offset, destinationId, chain, answer] of [
+    [1, 1, own, 'thank you'],
+    [2, 1, own + 1n, 'bad request 5'],
+    [3, 1, own + 1n, '{"error":"no\\n5"}'],
+    [4, 1, own + 1n, 'thank you'],
+    [5, 77, own + 1n, 'bad request 5'],
+  ] as const)
     await pool.query(
-      `insert into attempt (started_at, topic, partition, log_offset, destination_id, message_id, attempt,
-         url, duration_ms, outcome, response_head) values ($1, 'calls', 0, 1, $2, 'm', 1, 'u', 1, 'final', 'no user 1')`,
-      [rig.clock(), destinationId],
+      `insert into attempt (started_at, topic, partition, log_offset, destination_id, chain, message_id, attempt,
+         url, duration_ms, outcome, response_head) values ($1, 'calls', 0, $2, $3, $4, 'm', 1, 'u', 1, 'final', $5)`,
+      [rig.clock(), offset, destinationId, chain, answer],
     )
-  const id = await rig.ask({ ids: [user('1')] })
+  const id = await rig.ask({ ids: [user('5')] })
   rig.erase()
   await finish(rig, id)
-  const { rows } = await pool.query('select destination_id as id from attempt')
-  expect(rows).toEqual([{ id: 77 }])
+  const { rows } = await pool.query(
+    'select log_offset::int as offset, response_head as answer from attempt order by 1',
+  )
+  expect(rows).toEqual([
+    { offset: 2, answer: null },
+    { offset: 3, answer: null },
+    { offset: 4, answer: 'thank you' },
+    { offset: 5, answer: 'bad request 5' },
+  ])
+  const { rows: counted } = await pool.query('select stores from deletion_request where id = $1', [
+    id,
+  ])
+  expect(counted).toMatchObject([{ stores: { attempts: 3 } }])
 })
