@@ -2,7 +2,7 @@
 // a limit of its own for the bench.
 import pino from 'pino'
 import { startDeliver } from '../src/deliver/deliver.ts'
-import { undiciPost } from '../src/http/undici-post.ts'
+import { openPost } from '../src/http/open-post.ts'
 import { liveFor } from './deliver-calls.ts'
 import { answerParent } from './deliver-processes.ts'
 import { openLogAt } from './deliver-stand.ts'
@@ -30,7 +30,7 @@ const logger = pino({ level: process.env['BENCH_LOG'] ?? 'fatal' })
 
 const start = async (order: Extract<Order, { type: 'start' }>): Promise<Stop> => {
   const log = await openLogAt(order)
-  const post = undiciPost({ addresses: { allowPrivate: true, allowed: [] } })
+  const post = openPost({ addresses: { allowPrivate: true, allowed: [] } })
   const running = startDeliver({
     source: log.source,
     codecs: log.codecs,

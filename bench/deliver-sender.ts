@@ -4,7 +4,7 @@ import { Pool } from 'undici'
 import { startDeliver } from '../src/deliver/deliver.ts'
 import { render } from '../src/domain/payload.ts'
 import { sign } from '../src/domain/signature.ts'
-import { undiciPost } from '../src/http/undici-post.ts'
+import { openPost } from '../src/http/open-post.ts'
 import { openCodecs } from '../src/log/avro.ts'
 import { openPool } from '../src/postgres/pool.ts'
 import { callsFrom, liveFor, secret } from './deliver-calls.ts'
@@ -55,7 +55,7 @@ const startBare = (urls: readonly string[], concurrency: number): Stop => {
 const startProduct = async (urls: readonly string[], concurrency: number): Promise<Stop> => {
   const { url, source } = await openDeliverLog()
   const pool = openPool({ url, connectionsMax: 8, name: 'bench' })
-  const post = undiciPost({ addresses: { allowPrivate: true, allowed: [] } })
+  const post = openPost({ addresses: { allowPrivate: true, allowed: [] } })
   const running = startDeliver({
     source,
     codecs: await openCodecs({}),

@@ -22,8 +22,8 @@ import { unnoted, type Violations } from './domain/tracking-plan.ts'
 import { startErase } from './erase/erase.ts'
 import type { OpenSuppressions } from './erase/suppressions.ts'
 import { Fault } from './fault.ts'
+import { openPost } from './http/open-post.ts'
 import type { Post } from './http/post.ts'
-import { undiciPost } from './http/undici-post.ts'
 import { keepingOf } from './keeping.ts'
 import { type Metrics, openMetrics } from './metrics.ts'
 import { openPast, type Past } from './open-archive.ts'
@@ -175,7 +175,7 @@ const startReaders = async (deps: Deps, add: Add): Promise<string | null> => {
   const { config } = deps
   const has = (role: Role) => config.roles.includes(role)
   const post =
-    has('admin') || has('deliver') ? undiciPost({ addresses: addressRulesOf(config) }) : null
+    has('admin') || has('deliver') ? openPost({ addresses: addressRulesOf(config) }) : null
   if (post) add(closing('post', post.close))
   const imports = has('admin') ? importsOf(deps) : null
   const admin = has('admin')

@@ -1,16 +1,15 @@
 // Gains partitions: where the last owner stood, what it had settled, and what it had parked.
-import { hashOf } from '../domain/chain.ts'
 import { openTracker, type Settled } from '../domain/tracker.ts'
 import { openDuplicates } from '../duplicate/duplicates.ts'
 import { type Lease, placeOf, type Reader } from '../log/log.ts'
 import { gainPosition } from '../postgres/position.ts'
 import type { Sql } from '../postgres/sql.ts'
-import { countParked, loadChains, loadSettled } from './chain-store.ts'
-import { chainOf, laneOf } from './chains.ts'
+import { loadSettled } from './chain-store.ts'
 import { takeBatch } from './intake.ts'
 import { abandon } from './lanes.ts'
 import { reconcile } from './ledger.ts'
 import { openPairs } from './pairs.ts'
+import { loadParked } from './parked.ts'
 import { persist } from './persist.ts'
 import { decodeState } from './position-state.ts'
 import { isMade, type Partition, type Stage } from './stage.ts'
@@ -117,37 +116,4 @@ const forget = async (stage: Stage, key: string): Promise<void> => {
   while (old.rounds + old.saving > 0) await stage.room.wait(50)
   // Not before: who gains it meanwhile, because this lease was lost too, must wait for the same.
   if (stage.partitions.get(key) === old) stage.partitions.delete(key)
-}
-
-const loadParked = async (stage: Stage, partition: Partition): Promise<void> => {
-  const { pool } = stage.deps
-  const counts = await countParked(pool, partition)
-  if (counts.length === 0) return
-  const room = Math.max(0, stage.limits.chainsMax - stage.parkedChains)
-  const { destinations } = stage.deps.live.now()
-  // Where order is switched off every row is a chain of its own: nothing to remember.
-  const without = [...destinations.values()].filter(({ order }) => order === 'none')
-  const chains = await loadChains(pool, partition, {
-    limit: room + 1,
-    without: without.map(({ id }) => id),
-  })
-  for (const { destinationId, parked } of counts) {
-    partition.parked.set(destinationId, parked)
-    const lane = laneOf(stage, destinationId)
-    lane.parked += parked
-    lane.mayHold = true
-  }
-  if (chains.length > room) {
-    for (const { destinationId } of counts) partition.spilled.add(destinationId)
-    return
-  }
-  // As long as nobody knows better: how old its first is shows when that one is claimed.
-  const headSince = stage.deps.clock().getTime()
-  for (const { destinationId, chain, parked } of chains) {
-    Object.assign(chainOf(stage, partition, { destinationId, hash: hashOf(chain) }), {
-      parked,
-      headSince,
-    })
-    stage.parkedChains += 1
-  }
 }

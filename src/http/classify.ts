@@ -18,7 +18,7 @@ const finalCodes: Readonly<Record<string, DeadReason>> = {
   MILLRACE_TLS_SETTINGS: 'tls_settings_invalid',
   MILLRACE_ADDRESS_BLOCKED: 'address_blocked',
   ERR_INVALID_URL: 'invalid_url',
-  UND_ERR_INVALID_ARG: 'invalid_request',
+  MILLRACE_INVALID_REQUEST: 'invalid_request',
 }
 
 const temporaryCodes: Readonly<Record<string, string>> = {
@@ -26,10 +26,8 @@ const temporaryCodes: Readonly<Record<string, string>> = {
   ECONNRESET: 'connection_reset',
   ECONNABORTED: 'connection_reset',
   EPIPE: 'connection_reset',
-  UND_ERR_SOCKET: 'connection_reset',
   MILLRACE_BAD_ANSWER: 'malformed_answer',
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'malformed_answer',
-  UND_ERR_HEADERS_OVERFLOW: 'headers_too_large',
+  MILLRACE_HEAD_TOO_LARGE: 'headers_too_large',
   EHOSTUNREACH: 'unreachable',
   ENETUNREACH: 'unreachable',
   EADDRNOTAVAIL: 'unreachable',
@@ -70,19 +68,14 @@ export const classifyError = (error: unknown): Answer => {
 
 /** Happy-eyeballs connects fail with an AggregateError whose members carry the code. */
 export const codeOf = (error: unknown): string => {
-  const { name, code, errors, cause, message } = (error ?? {}) as {
-    name?: unknown
+  const { code, errors, cause } = (error ?? {}) as {
     code?: unknown
     errors?: readonly unknown[]
     cause?: unknown
-    message?: unknown
   }
-  // undici words these two apart, and gives neither a code of its own.
-  if (name === 'HTTPParserError') return 'MILLRACE_BAD_ANSWER'
-  if (code === 'UND_ERR_SOCKET' && /^bad /.test(String(message))) return 'MILLRACE_BAD_ANSWER'
-  if (typeof code === 'string' && code !== 'UND_ERR_SOCKET') return code
+  if (typeof code === 'string') return code
   const inner = errors?.[0] ?? cause
-  return (inner ? codeOf(inner) : '') || (typeof code === 'string' ? code : '')
+  return inner ? codeOf(inner) : ''
 }
 
 export const codedError = (code: string, message: string, cause?: unknown): Error =>

@@ -1,25 +1,26 @@
-// One POST over one undici client: its clock, what is read of the answer, and which result that makes.
-import type { Client, Dispatcher } from 'undici'
-import manifest from '../../package.json' with { type: 'json' }
+// One POST over one connection: its clock, what is read of the answer, and which result that makes.
+import type { Socket } from 'node:net'
 import type { Answer } from '../domain/round.ts'
+import type { AnswerReader, Told } from './answer-reader.ts'
 import { classifyError, classifyStatus, codedError, codeOf, retryAfterMs } from './classify.ts'
 import type { OpeningPhases } from './connect.ts'
 import type { PostRequest, PostResult } from './post.ts'
+import { writeRequest } from './request-head.ts'
 import type { Target } from './targets.ts'
 
-export const userAgent = `Millrace/${manifest.version}`
-
-/** One socket at a time, one request at a time; made once, used for many requests. */
+/** One socket, one request at a time; made once, used for many requests. */
 export type Connection = {
   readonly key: string
-  readonly client: Client
-  readonly handler: Dispatcher.DispatchHandler
-  /** Whether the next request opens its own socket rather than reusing one the peer may have closed. */
+  readonly answer: AnswerReader
+  /** `null`: it is being opened. */
+  socket: Socket | null
+  /** Whether it carried no request before the one it has. */
   fresh: boolean
-  /** Of the socket it has. */
+  isClosed: boolean
   phases: OpeningPhases | null
   job: Job | null
-  controller: Dispatcher.DispatchController | null
+  /** While it is idle: when it is not used any more. */
+  keptUntil: number
   /** Set anew when it is due, for what is left to the request then under way: cheaper than a timer each. */
   timer: NodeJS.Timeout | null
   /** For a request that has less time than most. */
@@ -29,6 +30,8 @@ export type Connection = {
 export type Job = {
   readonly request: PostRequest
   readonly target: Target
+  /** Of the request, as it is written. */
+  readonly head: string
   readonly resolve: (result: PostResult) => void
   readonly reject: (error: unknown) => void
   /** When its turn came. */
@@ -41,9 +44,6 @@ export type Job = {
   /** A byte of an answer came, if only of an informational one. */
   heard: boolean
   status: number | null
-  retryAfterMs: number | null
-  chunks: Buffer[]
-  bytes: number
   done: boolean
 }
 
@@ -53,17 +53,24 @@ export type Ends = {
     readonly answerMs: number
     readonly totalMs: number
     readonly headBytesMax: number
+    readonly keepAliveMs: number
   }
   readonly decided: (job: Job, result: PostResult) => void
   readonly linger: (connection: Connection) => void
   readonly giveBack: (connection: Connection) => void
+  /** Its socket is closed, or nobody may use it any more, while it carries nothing. */
+  readonly gone: (connection: Connection) => void
   readonly destroy: (connection: Connection) => void
+  /** On a new connection. */
   readonly again: (job: Job) => void
 }
 
-export const aJob = (fixed: Pick<Job, 'request' | 'target' | 'resolve' | 'reject'>): Job => ({
+type Asking = Pick<Job, 'request' | 'target' | 'head' | 'resolve' | 'reject'>
+
+export const aJob = (fixed: Asking): Job => ({
   request: fixed.request,
   target: fixed.target,
+  head: fixed.head,
   resolve: fixed.resolve,
   reject: fixed.reject,
   started: 0,
@@ -73,95 +80,105 @@ export const aJob = (fixed: Pick<Job, 'request' | 'target' | 'resolve' | 'reject
   retried: false,
   heard: false,
   status: null,
-  retryAfterMs: null,
-  chunks: [],
-  bytes: 0,
   done: false,
 })
 
-export const dispatch = (ends: Ends, connection: Connection, job: Job): void => {
-  connection.job = job
-  const { request, target } = job
-  const { path } = target
-  const headers = headersOf(request.headers)
-  const body = request.body as Buffer
-  try {
-    connection.client.dispatch({ path, method: 'POST', headers, body }, connection.handler)
-  } catch (error) {
-    failed(ends, connection, error)
+/** Writes the request of a connection that has its socket, where it is still there. */
+export const begin = (ends: Ends, connection: Connection): void => {
+  const { job, socket } = connection
+  if (!job || !socket || job.writtenAt !== null) return
+  job.writtenAt = performance.now()
+  job.reused = !connection.fresh
+  connection.fresh = false
+  connection.answer.begin()
+  startTimer(ends, connection, job)
+  writeRequest(socket, job.head, job.request.body)
+}
+
+/** Bytes came. */
+export const heard = (ends: Ends, connection: Connection, bytes: Buffer): void => {
+  const { job, answer } = connection
+  // Nobody asked: what it says next would be taken for the answer to another request.
+  if (!job || job.writtenAt === null) {
+    drop(ends, connection)
+    return
   }
+  job.heard = true
+  go(ends, connection, answer.read(bytes))
 }
 
-/** The form undici reads fastest. */
-const headersOf = (given: PostRequest['headers']): string[] => {
-  const headers: string[] = Array.isArray(given) ? given.slice() : []
-  if (!Array.isArray(given)) pushAll(headers, given as Readonly<Record<string, string>>)
-  headers.push('User-Agent', userAgent)
-  return headers
+/** The peer says nothing more. */
+export const ended = (ends: Ends, connection: Connection): void => {
+  const { job, answer } = connection
+  if (job?.heard && answer.end() === 'complete') go(ends, connection, 'complete')
+  else drop(ends, connection)
 }
 
-const pushAll = (headers: string[], given: Readonly<Record<string, string>>): void => {
-  for (const name of Object.keys(given)) headers.push(name, given[name] as string)
+/** Its request, where it has one, hears of it as the socket closes. */
+const drop = (ends: Ends, connection: Connection): void => {
+  if (connection.job) connection.socket?.destroy()
+  else ends.gone(connection)
 }
 
-export const handlerOf = (
-  ends: Ends,
-  connectionOf: () => Connection,
-): Dispatcher.DispatchHandler & { onResponseStarted(): void } => ({
-  onRequestStart: (controller) => {
-    const connection = connectionOf()
-    const { job } = connection
-    connection.controller = controller
-    if (!job) return
-    job.writtenAt = performance.now()
-    job.reused = !connection.fresh
-    connection.fresh = false
-    startTimer(ends, connection, job)
-  },
-  onResponseStarted: () => {
-    const { job } = connectionOf()
-    if (job) job.heard = true
-  },
-  onResponseStart: (_controller, status, headers) => {
-    // Informational answers come before the real one.
-    if (status >= 200) answerStarted(ends, connectionOf(), { status, headers })
-  },
-  onResponseData: (controller, chunk) => {
-    const { job } = connectionOf()
-    if (!job) return
-    job.bytes += chunk.length
-    if (!job.done) job.chunks.push(chunk)
-    if (job.bytes > ends.limits.headBytesMax)
-      controller.abort(codedError('MILLRACE_HEAD_READ', 'enough of the answer was read'))
-  },
-  onResponseEnd: () => {
-    const connection = connectionOf()
-    const { job } = connection
-    release(connection)
-    ends.giveBack(connection)
-    if (job) answered(ends, connection, job)
-  },
-  onResponseError: (_controller, error) => failed(ends, connectionOf(), error),
-})
-
-type Started = {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>
-}
-
-const answerStarted = (ends: Ends, connection: Connection, { status, headers }: Started): void => {
+export const closed = (ends: Ends, connection: Connection, error: unknown): void => {
+  connection.isClosed = true
   const { job } = connection
+  if (!job) ends.gone(connection)
+  else if (job.writtenAt === null && !connection.fresh) {
+    // It was to be written within this turn of the loop.
+    release(connection)
+    ends.destroy(connection)
+    ends.again(job)
+  } else failed(ends, connection, error ?? codedError('ECONNRESET', 'the connection was closed'))
+}
+
+const unreadable = {
+  malformed: 'MILLRACE_BAD_ANSWER',
+  head_too_large: 'MILLRACE_HEAD_TOO_LARGE',
+} as const
+
+const go = (ends: Ends, connection: Connection, told: Told): void => {
+  const { job, answer } = connection
+  const head = answer.head()
   if (!job) return
-  job.firstByteAt = performance.now()
-  job.status = status
-  if (status <= 299) {
+  if (head !== null && job.status === null) {
+    job.firstByteAt = performance.now()
+    job.status = head.status
+  }
+  if (told === 'complete' || told === 'excess') {
+    release(connection)
+    if (told === 'complete' && isReusable(connection)) keep(ends, connection)
+    else ends.destroy(connection)
+    answered(ends, connection, job)
+  } else if (told !== 'more')
+    failed(ends, connection, codedError(unreadable[told], 'no answer that can be read'))
+  else if (answer.bodyBytes() > ends.limits.headBytesMax)
+    failed(ends, connection, codedError('MILLRACE_HEAD_READ', 'enough of the answer was read'))
+  else if (head !== null && head.status <= 299 && !job.done) {
     // The rest of the body has what is left of the answer's time, then the connection goes.
     ends.linger(connection)
     answered(ends, connection, job)
+  }
+}
+
+/** Also not where it answered before it had the request. */
+const isReusable = ({ answer, socket, isClosed }: Connection): boolean =>
+  !isClosed && answer.head()?.isKept === true && socket?.writableLength === 0
+
+/** So long before a receiver closes a connection it is not used any more. */
+const keptMarginMs = 2_000
+const keptMostMs = 60_000
+
+const keep = (ends: Ends, connection: Connection): void => {
+  const asked = connection.answer.head()?.keptMs ?? null
+  const ms = asked === null ? ends.limits.keepAliveMs : Math.min(asked - keptMarginMs, keptMostMs)
+  if (ms <= 0) {
+    ends.destroy(connection)
     return
   }
-  const asked = headers['retry-after']
-  job.retryAfterMs = retryAfterMs(Array.isArray(asked) ? asked[0] : asked, Date.now())
+  connection.keptUntil = performance.now() + ms
+  if (!connection.timer) setTimer(ends, connection, ms)
+  ends.giveBack(connection)
 }
 
 const startTimer = (ends: Ends, connection: Connection, job: Job): void => {
@@ -174,18 +191,22 @@ const startTimer = (ends: Ends, connection: Connection, job: Job): void => {
   if (!connection.timer) setTimer(ends, connection, answerMs)
 }
 
+/** Never longer than a request may take: one may begin meanwhile. */
 const setTimer = (ends: Ends, connection: Connection, ms: number): void => {
   const { answerMs } = ends.limits
   const due = () => {
     connection.timer = null
-    const { job, exactTimer } = connection
-    // Idle, or its request has a timer of its own: the next one sets it again.
-    if (!job || job.writtenAt === null || exactTimer) return
-    const leftMs = answerMs - (performance.now() - job.writtenAt)
-    if (leftMs <= earlyMs) timedOut(ends, connection)
-    else setTimer(ends, connection, leftMs)
+    const { job, exactTimer, keptUntil } = connection
+    // Its request has a timer of its own, or is about to be written: the next one sets it again.
+    if (exactTimer || (job && job.writtenAt === null)) return
+    const leftMs = job
+      ? answerMs - (performance.now() - (job.writtenAt ?? 0))
+      : keptUntil - performance.now()
+    if (leftMs > earlyMs) setTimer(ends, connection, leftMs)
+    else if (job) timedOut(ends, connection)
+    else ends.gone(connection)
   }
-  connection.timer = setTimeout(due, ms)
+  connection.timer = setTimeout(due, Math.min(ms, answerMs))
   connection.timer.unref()
 }
 
@@ -196,23 +217,20 @@ const earlyMs = 5
 const timedOut = (ends: Ends, connection: Connection): void => {
   const { job } = connection
   setImmediate(() => {
-    if (job === null || connection.job !== job) return
-    const error = codedError('MILLRACE_TIMEOUT', 'no answer in time')
-    connection.controller?.abort(error)
-    // Where the abort found nobody to tell.
-    failed(ends, connection, error)
+    if (job !== null && connection.job === job)
+      failed(ends, connection, codedError('MILLRACE_TIMEOUT', 'no answer in time'))
   })
 }
 
 /** The request on it is over, whatever came of it. */
 const release = (connection: Connection): void => {
   connection.job = null
-  connection.controller = null
   if (connection.exactTimer) clearTimeout(connection.exactTimer)
   connection.exactTimer = null
 }
 
-const failed = (ends: Ends, connection: Connection, error: unknown): void => {
+/** Nothing more is to be had from it. */
+export const failed = (ends: Ends, connection: Connection, error: unknown): void => {
   const { job } = connection
   if (!job) return
   release(connection)
@@ -232,18 +250,15 @@ const isStale = (job: Job, error: unknown): boolean =>
   job.reused &&
   !job.heard &&
   job.writtenAt !== null &&
-  ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'].includes(codeOf(error))
+  ['ECONNRESET', 'EPIPE'].includes(codeOf(error))
 
 const answered = (ends: Ends, connection: Connection, job: Job): void => {
   if (job.done || job.status === null) return
   job.done = true
-  const answer = classifyStatus(job.status, job.retryAfterMs)
-  const { chunks } = job
-  const head =
-    chunks.length === 0
-      ? ''
-      : Buffer.concat(chunks).subarray(0, ends.limits.headBytesMax).toString('utf8')
-  job.chunks = []
+  const asked = connection.answer.head()?.retryAfter ?? undefined
+  const answer = classifyStatus(job.status, retryAfterMs(asked, Date.now()))
+  // Of a success it holds nothing.
+  const head = connection.answer.body().subarray(0, ends.limits.headBytesMax).toString('utf8')
   ends.decided(job, resultOf(job, connection, { answer, head }))
 }
 

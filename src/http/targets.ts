@@ -3,13 +3,14 @@ import type { Answer } from '../domain/round.ts'
 import { type IsAllowed, literalOf, mayBeReached } from './addresses.ts'
 import { classifyError, codedError } from './classify.ts'
 import type { Peer } from './connect.ts'
+import { leadOf } from './request-head.ts'
 import type { PostTls, Trust } from './trust.ts'
 
 export type Target = {
-  readonly origin: string
   /** Connections are shared by origin, and by what the URL adds to the system's trust. */
   readonly key: string
-  readonly path: string
+  /** The lines that every request to it begins with. */
+  readonly lead: string
   readonly peer: Peer
 }
 
@@ -50,9 +51,8 @@ const targetOf = (
     return classifyError(codedError('MILLRACE_ADDRESS_BLOCKED', 'no address that may be reached'))
   const isSecure = parsed.protocol === 'https:'
   return {
-    origin: parsed.origin,
     key: parsed.origin,
-    path: parsed.pathname + parsed.search,
+    lead: leadOf(parsed),
     peer: {
       hostname: literalOf(parsed.hostname) ?? parsed.hostname,
       port: Number(parsed.port) || (isSecure ? 443 : 80),

@@ -1,7 +1,7 @@
 // What operators see of deliveries and do about them: attempts, parked and dead messages, URLs, recoveries, tests.
 import { describe, expect, test } from 'vitest'
 import { runCli } from '../../src/cli/cli.ts'
-import { undiciPost } from '../../src/http/undici-post.ts'
+import { openPost } from '../../src/http/open-post.ts'
 import { openReceiver } from '../support/receiver.ts'
 import { startTestAdmin } from './start.ts'
 
@@ -9,7 +9,7 @@ const now = Date.parse('2026-03-15T12:00:00Z')
 const minute = 60_000
 
 describe('deliveries for operators', async () => {
-  const post = undiciPost({ addresses: { allowPrivate: true, allowed: [] } })
+  const post = openPost({ addresses: { allowPrivate: true, allowed: [] } })
   const { admin, viewer, nobody, pool, url, databaseUrl } = await startTestAdmin({
     clock: () => new Date(now),
     post,

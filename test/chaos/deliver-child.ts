@@ -7,7 +7,7 @@ import { openAlerts } from '../../src/deliver/alerts.ts'
 import { startDeliver } from '../../src/deliver/deliver.ts'
 import { openMeter } from '../../src/deliver/meter.ts'
 import { watchHeap } from '../../src/heap.ts'
-import { undiciPost } from '../../src/http/undici-post.ts'
+import { openPost } from '../../src/http/open-post.ts'
 import { openCodecs } from '../../src/log/avro.ts'
 import { kafkaSource } from '../../src/log/kafka.ts'
 import type { Lease, Source } from '../../src/log/log.ts'
@@ -108,7 +108,7 @@ const destinations = targets.map(({ url, sourceId }, at) =>
     webhooks: to(url),
   }),
 )
-const post = undiciPost({
+const post = openPost({
   addresses: { allowPrivate: true, allowed: [] },
   // Each destination may have a host of its own, and all of them are here.
   resolve: async () => [{ address: '127.0.0.1', family: 4 }],

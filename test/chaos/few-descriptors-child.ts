@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { pino } from 'pino'
 import { startDeliver } from '../../src/deliver/deliver.ts'
-import { undiciPost } from '../../src/http/undici-post.ts'
+import { openPost } from '../../src/http/open-post.ts'
 import { openCodecs } from '../../src/log/avro.ts'
 import { postgresSource } from '../../src/log/postgres.ts'
 import { openPool } from '../../src/postgres/pool.ts'
@@ -18,7 +18,7 @@ const pool = openPool({ url: start.databaseUrl, connectionsMax: 4, name: 'few' }
 const destinations = start.urls.map((url, at) =>
   aDestination({ id: at + 1, name: `D${at + 1}`, webhooks: to(url) }),
 )
-const post = undiciPost({ addresses: { allowPrivate: true, allowed: [] } })
+const post = openPost({ addresses: { allowPrivate: true, allowed: [] } })
 // Its descriptors are taken before anything else takes them.
 await Promise.all(Array.from({ length: 4 }, () => pool.query('select pg_sleep(0.1)')))
 const deliver = startDeliver({

@@ -10,7 +10,7 @@ import {
 } from '../../src/deliver/alerts.ts'
 import { failureLevels, openFailing } from '../../src/deliver/failing.ts'
 import { openMeter } from '../../src/deliver/meter.ts'
-import { undiciPost } from '../../src/http/undici-post.ts'
+import { openPost } from '../../src/http/open-post.ts'
 import { aDestination, aLive, to } from '../support/configuration.ts'
 import { until } from '../support/until.ts'
 import { useRig } from './rig.ts'
@@ -36,7 +36,7 @@ const unanswered = {
 
 describe('alerts', async () => {
   const { open, receiver, database, drained, lines } = await useRig()
-  const posts: ReturnType<typeof undiciPost>[] = []
+  const posts: ReturnType<typeof openPost>[] = []
   const opened: Alerts[] = []
   afterEach(async () => {
     for (const alerts of opened.splice(0)) await alerts.stop()
@@ -49,7 +49,7 @@ describe('alerts', async () => {
     const hook = `${target.url}?token=t0ps3cret`
     const live = aLive({ destinations: [aDestination({ webhooks: to(hook) })] })
     const line = open(live, { partitions: 1 })
-    const post = undiciPost({ addresses: { allowPrivate: true, allowed: [] } })
+    const post = openPost({ addresses: { allowPrivate: true, allowed: [] } })
     posts.push(post)
     const meter = openMeter()
     const alertsOf = (over: Partial<AlertDeps> = {}) => {
@@ -217,7 +217,7 @@ describe('alerts', async () => {
     operator.reply(() => answered)
     // However slow the machine is: it is still waited for when the rest has come.
     const limits = { answerMs: 60_000, totalMs: 60_000 }
-    const patient = undiciPost({ addresses: { allowPrivate: true, allowed: [] }, limits })
+    const patient = openPost({ addresses: { allowPrivate: true, allowed: [] }, limits })
     posts.push(patient)
     const alerts = alertsOf({ post: patient })
     line.start({}, 5_000, { alerts })
@@ -280,7 +280,7 @@ describe('alerts', async () => {
         pass()
         return left <= 0 ? never : result
       }
-      const post = undiciPost({ addresses: { allowPrivate: true, allowed: [] } })
+      const post = openPost({ addresses: { allowPrivate: true, allowed: [] } })
       posts.push(post)
       const { pool } = database
       const alerts = alertsOf({

@@ -2,7 +2,7 @@
 import { pino } from 'pino'
 import { afterAll, afterEach, expect, test } from 'vitest'
 import { type Alerts, openAlerts } from '../../src/deliver/alerts.ts'
-import { undiciPost } from '../../src/http/undici-post.ts'
+import { openPost } from '../../src/http/open-post.ts'
 import { openPool } from '../../src/postgres/pool.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
 import { aDestination, aLive, to } from '../support/configuration.ts'
@@ -13,7 +13,7 @@ import { until } from '../support/until.ts'
 import { useRig } from './rig.ts'
 
 const { receiver, database } = await useRig()
-const posts: ReturnType<typeof undiciPost>[] = []
+const posts: ReturnType<typeof openPost>[] = []
 const opened: Alerts[] = []
 afterEach(async () => {
   for (const alerts of opened.splice(0)) await alerts.stop()
@@ -49,7 +49,7 @@ const setUp = async () => {
   const logger = pino({ level: 'silent' })
   const meter = { alerts: new Map<string, number>() }
   const openOne = (pool: Pool = database.pool) => {
-    const post = undiciPost({ addresses: { allowPrivate: true, allowed: [] } })
+    const post = openPost({ addresses: { allowPrivate: true, allowed: [] } })
     posts.push(post)
     const common = { url: operator.url, secret: 'operators', post, live, logger, meter }
     const limits = { lookEveryMs: 10 }

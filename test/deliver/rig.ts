@@ -12,8 +12,8 @@ import {
   outboundKey,
 } from '../../src/domain/message.ts'
 import type { Pipeline } from '../../src/domain/pipeline.ts'
+import { openPost, postLimits } from '../../src/http/open-post.ts'
 import type { Post } from '../../src/http/post.ts'
-import { postLimits, undiciPost } from '../../src/http/undici-post.ts'
 import { openCodecs } from '../../src/log/avro.ts'
 import type { Topic } from '../../src/log/log.ts'
 import { memoryLog } from '../../src/log/memory.ts'
@@ -124,7 +124,7 @@ export const useRig = async () => {
       over: Partial<DeliverDeps> = {},
     ): Life => {
       const source = log.source()
-      const post = undiciPost({
+      const post = openPost({
         addresses: { allowPrivate: true, allowed: [] },
         limits: { answerMs: timeoutMs, ...patience(timeoutMs) },
       })

@@ -118,15 +118,16 @@ test('a dead URL beside a healthy one parks nothing, and is asked again only as 
 
 test('a slow URL beside a fast one holds back no more than its own requests', async () => {
   const [slow, fast] = [await receiver(), await receiver()]
-  slow.reply(() => 'hang')
+  const answered = Promise.withResolvers<number>()
+  slow.reply(() => answered.promise)
   const webhooks = [aWebhook({ url: slow.url, concurrencyMax: 3 }), aWebhook({ url: fast.url })]
   const rig = open(aLive({ destinations: [aDestination({ webhooks })] }))
-  rig.start({}, 9_500)
-  const started = performance.now()
+  // No timeout makes room: the test gives up before.
+  rig.start({}, 600_000)
   await rig.append(fromUsers(rig, 100))
   await until(() => fast.requests.length === 100, 'the fast one has all')
-  expect(performance.now() - started).toBeLessThan(9_000)
   expect(slow.requests.length).toBe(3)
+  answered.resolve(200)
 })
 
 test('a URL that refuses everything is held, so that a bad deploy costs few messages', async () => {

@@ -4,6 +4,7 @@ import { logKey } from '../../src/domain/message.ts'
 import { findTraces } from '../../src/erase/traces.ts'
 import { audience, performed } from '../project/rig.ts'
 import { cloneDatabase } from '../support/database.ts'
+import { dumpedTraces } from '../support/dump.ts'
 import { type Erasing, openErasing, until } from './rig.ts'
 
 const { pool } = await cloneDatabase()
@@ -71,6 +72,9 @@ test('a user is erased, each affected source’s destinations are told once, and
   expect((await findTraces(pool, 'secret-u1')).map(({ table }) => table)).toEqual(
     expect.arrayContaining(['identity', 'membership', 'ustate']),
   )
+  const dumped = () => dumpedTraces(pool, ['secret-u1', 'secret-a1'])
+  // Rows as text, and what is packed within them.
+  expect(await dumped()).toEqual(expect.arrayContaining(['public.identity', 'public.ustate']))
   const asked = rig.clock().toISOString()
   const id = await rig.ask({ ids: [user('secret-u1')] })
   rig.advance(1_000)
@@ -81,6 +85,7 @@ test('a user is erased, each affected source’s destinations are told once, and
   expect(await rig.members(1)).toEqual(['u2'])
   await until('the outbox is empty', async () => (await left('outbox')) === 0)
   for (const trace of ['secret-u1', 'secret-a1']) expect(await findTraces(pool, trace)).toEqual([])
+  expect(await dumped()).toEqual([])
   const notice = { type: 'delete', userId: 'secret-u1', timestamp: asked }
   // Source 1 has two that are on and have a URL, source 2 one of them; source 3 never saw the user.
   expect((await told(rig)).toSorted()).toEqual([
@@ -204,6 +209,12 @@ test('what is parked, dead or told of the user goes, and of others stays', async
       [at, at_, `no user ${userId}`],
     )
   }
+  const dumped = () => dumpedTraces(pool, ['secret-u1'])
+  expect(await dumped()).toEqual(
+    expect.arrayContaining(
+      ['attempt_test', 'dead', 'parked_body_test'].map((name) => `public.${name}`),
+    ),
+  )
   const id = await rig.ask({ ids: [user('secret-u1')] })
   rig.relay()
   rig.erase()
@@ -211,6 +222,7 @@ test('what is parked, dead or told of the user goes, and of others stays', async
   await until('notices are in the log', async () => (await told(rig)).length === 2)
   await until('the outbox is empty', async () => (await left('outbox')) === 0)
   expect(await findTraces(pool, 'secret-u1')).toEqual([])
+  expect(await dumped()).toEqual([])
   expect(await Promise.all(['parked', 'parked_body', 'dead', 'attempt'].map(left))).toEqual([
     1, 1, 1, 1,
   ])

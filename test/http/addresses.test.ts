@@ -6,7 +6,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { addressCheck, mayBeReached } from '../../src/http/addresses.ts'
 import { openSocket } from '../../src/http/connect.ts'
 import type { Resolve } from '../../src/http/lookup.ts'
-import { undiciPost } from '../../src/http/undici-post.ts'
+import { openPost } from '../../src/http/open-post.ts'
 import { closeServers, listen } from './servers.ts'
 
 const publicOnly = addressCheck({ allowPrivate: false, allowed: [] })
@@ -126,7 +126,7 @@ describe('a URL', () => {
     const resolve: Resolve = async () => {
       throw new Error('resolved')
     }
-    const post = undiciPost({ resolve })
+    const post = openPost({ resolve })
     const result = await post({ url, headers: {}, body: Buffer.from('{}') })
     expect(result.answer).toEqual({ type: 'final', reason: 'address_blocked', status: null })
     expect(await post.probe(url)).toBe('address_blocked')
@@ -157,7 +157,7 @@ const receive = async (address: string) => {
 }
 
 const send = async (url: string, resolve: Resolve, allowed: readonly string[]) => {
-  const post = undiciPost({ resolve, addresses: { allowPrivate: false, allowed } })
+  const post = openPost({ resolve, addresses: { allowPrivate: false, allowed } })
   const result = await post({ url, headers: {}, body: Buffer.from('{}') })
   await post.close()
   return result
@@ -205,7 +205,7 @@ describe('a name', () => {
   })
 
   test('that no name server tells of in time is unresolved, not a receiver that cannot be connected to', async () => {
-    const post = undiciPost({
+    const post = openPost({
       resolve: () => new Promise(() => undefined),
       limits: { connectMs: 50 },
     })
@@ -217,7 +217,7 @@ describe('a name', () => {
   test('is resolved by the system where nothing else is given', async () => {
     const addresses = (await lookup('localhost', { all: true })).map(({ address }) => address)
     const { port } = await receive(addresses[0] as string)
-    const post = undiciPost({ addresses: { allowPrivate: true, allowed: [] } })
+    const post = openPost({ addresses: { allowPrivate: true, allowed: [] } })
     const url = `http://localhost:${port}/`
     const result = await post({ url, headers: {}, body: Buffer.from('{}') })
     expect(result.answer).toEqual({ type: 'delivered' })

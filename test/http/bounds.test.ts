@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterAll, describe, expect, test } from 'vitest'
-import { undiciPost } from '../../src/http/undici-post.ts'
+import { openPost } from '../../src/http/open-post.ts'
 import { until } from '../support/until.ts'
 import { answering, closeServers } from './servers.ts'
 
@@ -16,7 +16,7 @@ const none = { busy: 0, lingering: 0, idle: 0, waiting: 0 }
 
 afterAll(closeServers)
 
-const open = (limits: Record<string, number> = {}) => undiciPost({ addresses, resolve, limits })
+const open = (limits: Record<string, number> = {}) => openPost({ addresses, resolve, limits })
 type Port = ReturnType<typeof open>
 const send = (post: Port, url: string) => post({ url, headers: {}, body })
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { setImmediate as immediate, setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
-import { undiciPost } from '../../src/http/undici-post.ts'
+import { openPost } from '../../src/http/open-post.ts'
 
 const holdUp = (ms: number) => {
   const until = performance.now() + ms
@@ -13,7 +13,7 @@ const holdUp = (ms: number) => {
 test('an answer that came while the process was held up counts', async () => {
   const worker = new Worker(new URL('./late-worker.ts', import.meta.url))
   const [port] = (await once(worker, 'message')) as [number]
-  const post = undiciPost({
+  const post = openPost({
     addresses: { allowPrivate: true, allowed: [] },
     limits: { answerMs: 1_000, connectMs: 1_000, totalMs: 10_000 },
   })

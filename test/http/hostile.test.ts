@@ -1,12 +1,12 @@
 // Receivers that break HTTP, stall, flood or never end: each costs one bounded try and nothing else.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { undiciPost } from '../../src/http/undici-post.ts'
+import { openPost } from '../../src/http/open-post.ts'
 import { until } from '../support/until.ts'
 import { answering, closeServers } from './servers.ts'
 
 const addresses = { allowPrivate: true, allowed: [] }
 /** Tenths of the product's times: what is tested is which clock ends what. */
-const post = undiciPost({ addresses, limits: { answerMs: 500, totalMs: 1_000, connectMs: 500 } })
+const post = openPost({ addresses, limits: { answerMs: 500, totalMs: 1_000, connectMs: 500 } })
 const body = Buffer.from('{"type":"track"}')
 const headers = { 'Content-Type': 'application/json' }
 const send = (url: string) => post({ url, headers, body })
@@ -249,7 +249,7 @@ describe('a kept connection', () => {
 test('the five seconds begin when the request is written, and the whole ends after ten', async () => {
   // The name takes 600 of the 1,200 ms that connecting has; the answer 800 of its own 1,200.
   const { port } = await answering((socket) => setTimeout(() => socket.write(ok), 800))
-  const slow = undiciPost({
+  const slow = openPost({
     addresses,
     limits: { answerMs: 1_200, connectMs: 1_200, totalMs: 10_000 },
     resolve: async () => {
@@ -269,7 +269,7 @@ test('the five seconds begin when the request is written, and the whole ends aft
     phases: { dnsMs: null, connectMs: null, tlsMs: null },
   })
   await slow.close()
-  const hurried = undiciPost({ addresses, limits: { answerMs: 20_000, totalMs: 100 } })
+  const hurried = openPost({ addresses, limits: { answerMs: 20_000, totalMs: 100 } })
   const { url: silent } = await answering(() => undefined)
   const { answer, durationMs } = await hurried({ url: silent, headers, body })
   expect(answer).toMatchObject({ reason: 'timeout' })

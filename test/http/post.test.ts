@@ -2,12 +2,12 @@
 import { createServer as createPlain } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, test } from 'vitest'
-import { undiciPost, userAgent } from '../../src/http/undici-post.ts'
+import { openPost, userAgent } from '../../src/http/open-post.ts'
 import { openReceiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
 import { closeServers, listen } from './servers.ts'
 
-const post = undiciPost({ addresses: { allowPrivate: true, allowed: [] } })
+const post = openPost({ addresses: { allowPrivate: true, allowed: [] } })
 const receiver = await openReceiver({ secret: null })
 
 afterAll(async () => {
@@ -85,7 +85,7 @@ test('a receiver that does not answer within five seconds has timed out', async 
 
 test('on a kept connection each request has all its time, whenever the one before was written', async () => {
   const answerMs = 400
-  const brief = undiciPost({
+  const brief = openPost({
     addresses: { allowPrivate: true, allowed: [] },
     limits: { answerMs },
   })
@@ -202,7 +202,7 @@ test('a URL that cannot be posted to is final', async () => {
 })
 
 test("a closed port rejects: that is nobody's failed try", async () => {
-  const closed = undiciPost()
+  const closed = openPost()
   await closed.close()
   await expect(async () => closed({ url: receiver.url, headers, body })).rejects.toMatchObject({
     code: 'post_closed',

@@ -7,15 +7,15 @@ import type { TLSSocket } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, test } from 'vitest'
+import { openPost } from '../../src/http/open-post.ts'
 import { tlsProblem } from '../../src/http/trust.ts'
-import { undiciPost } from '../../src/http/undici-post.ts'
 import { until } from '../support/until.ts'
 import { closeServers, listen } from './servers.ts'
 
-const posts: ReturnType<typeof undiciPost>[] = []
+const posts: ReturnType<typeof openPost>[] = []
 
-const open = (options: Parameters<typeof undiciPost>[0] = {}) => {
-  const post = undiciPost({ addresses: { allowPrivate: true, allowed: [] }, ...options })
+const open = (options: Parameters<typeof openPost>[0] = {}) => {
+  const post = openPost({ addresses: { allowPrivate: true, allowed: [] }, ...options })
   posts.push(post)
   return post
 }
@@ -173,15 +173,15 @@ describe('what a URL brings along', () => {
   test("an authority of its own is added to the system's, and does not replace them", async () => {
     const { url } = await serve(keyed('leaf'))
     const script = `
-      const { undiciPost } = await import(process.argv[1])
-      const post = undiciPost({ addresses: { allowPrivate: true, allowed: [] } })
+      const { openPost } = await import(process.argv[1])
+      const post = openPost({ addresses: { allowPrivate: true, allowed: [] } })
       const [url, ca] = process.argv.slice(2)
       for (const tls of [{}, { ca }]) {
         const { answer } = await post({ url, headers: {}, body: Buffer.from('{}'), tls })
         console.log(answer.type)
       }
       await post.close()`
-    const port = new URL('../../src/http/undici-post.ts', import.meta.url).href
+    const port = new URL('../../src/http/open-post.ts', import.meta.url).href
     const args = ['--input-type=module', '-e', script, port, url, pem('other-ca.crt')]
     // To this process, the test's authority is one of the system's.
     const extra = fileURLToPath(new URL('tls/ca.crt', import.meta.url))
@@ -253,6 +253,6 @@ describe('a probe', () => {
     await new Promise((resolve) => server.close(resolve))
     expect(await open().probe(url)).toBe('connection_refused')
     expect(await open().probe('nonsense')).toBe('invalid_url')
-    expect(await undiciPost().probe(url)).toBe('address_blocked')
+    expect(await openPost().probe(url)).toBe('address_blocked')
   })
 })

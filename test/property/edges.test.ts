@@ -179,19 +179,9 @@ test.each([
   })
 })
 
-test('as many different values as are told apart, and conditions as wide and as deep as there may be', () => {
-  const at = Date.UTC(2026, 0, 1)
-  const happens = Array.from({ length: 10 }, (_, call) => ({
-    at: at + call * hour,
-    properties: { n: Array.from({ length: 1_000 }, (_, place) => call * 1_000 + place) },
-  }))
-  for (const is of [
-    "event('E').within(2 days).distinct(property('n'))",
-    "event('E').within(2 days).distinct(property('n')) >= 10000",
-    "event('E').unique(property('n')).contains_all('0', '9999')",
-  ])
-    play(is, { happens, then: [day, day] })
-  const wide = Array.from({ length: 200 }, (_, n) => `event('E').count() = ${n + 5}`).join(' OR ')
-  const deep = `${'NOT ('.repeat(48)}${wide.slice(0, 200).replace(/ OR [^)]*$/, '')}${')'.repeat(48)}`
+test('conditions as wide and as deep as there may be', () => {
+  const happens = [{ at: Date.UTC(2026, 0, 1), properties: {} }]
+  const wide = Array.from({ length: 200 }, (_, n) => `event('E').count() = ${n + 1}`).join(' OR ')
+  const deep = `${'NOT '.repeat(49)}event('E').count() = 1`
   for (const is of [wide, deep]) play(is, { happens, then: [hour] })
 })

@@ -1,18 +1,20 @@
-// The outgoing port over undici: one request per connection, own timers, success at the status line.
+// The outgoing port: one request at a time per connection, own timers, success at the status line.
 import { Fault } from '../fault.ts'
 import { type AddressRules, addressCheck } from './addresses.ts'
+import { classifyError, codedError } from './classify.ts'
 import type { Opening } from './connect.ts'
 import { type Connections, openConnections } from './connections.ts'
-import { aJob, type Connection, dispatch, type Ends, type Job, refused } from './exchange.ts'
+import { aJob, begin, type Connection, type Ends, failed, type Job, refused } from './exchange.ts'
 import { openLookup, type Resolve, systemResolve } from './lookup.ts'
-import { destroyConnection, openConnection } from './open-connection.ts'
+import { closedConnection, destroyConnection, openConnection } from './open-connection.ts'
 import type { Post, PostRequest, PostResult, Probe } from './post.ts'
 import { probeOver } from './probe.ts'
+import { headOf } from './request-head.ts'
 import { openTargets } from './targets.ts'
 import { openTrust } from './trust.ts'
 import { openTurns, type Turns } from './turns.ts'
 
-export { userAgent } from './exchange.ts'
+export { userAgent } from './request-head.ts'
 
 export const postLimits = {
   /** From the request written on a ready connection to the status line; the specification's five seconds. */
@@ -54,14 +56,14 @@ export type PostCounts = {
   readonly waiting: number
 }
 
-export type UndiciPost = Post & {
+export type OutgoingPost = Post & {
   readonly probe: Probe
   /** Connections and waiting requests, as of now. */
   counts(): PostCounts
   close(): Promise<void>
 }
 
-export const undiciPost = (options: Options = {}): UndiciPost => {
+export const openPost = (options: Options = {}): OutgoingPost => {
   const limits = { ...postLimits, ...options.limits }
   const trust = openTrust(options.ca)
   const isAllowed = addressCheck(options.addresses ?? { allowPrivate: false, allowed: [] })
@@ -72,8 +74,10 @@ export const undiciPost = (options: Options = {}): UndiciPost => {
     if (port.isClosed()) throw closedFault()
     const target = targets.find(request.url, request.tls)
     if ('type' in target) return Promise.resolve(refused(target))
+    const head = headOf(target.lead, request)
+    if (head === null) return Promise.resolve(refused(unspeakable))
     return new Promise((resolve, reject) => {
-      port.turns.enter(aJob({ request, target, resolve, reject }))
+      port.turns.enter(aJob({ request, target, head, resolve, reject }))
     })
   }
   return Object.assign(post, {
@@ -83,6 +87,10 @@ export const undiciPost = (options: Options = {}): UndiciPost => {
   })
 }
 
+const unspeakable = classifyError(
+  codedError('MILLRACE_INVALID_REQUEST', 'a header that cannot be sent'),
+)
+
 type Port = {
   readonly turns: Turns<Job>
   readonly connections: Connections<Connection>
@@ -91,52 +99,82 @@ type Port = {
 }
 
 const openPort = (limits: Record<keyof typeof postLimits, number>, opening: Opening): Port => {
-  let closed = false
+  let isClosed = false
   const connections = openConnections<Connection>({
     idleMax: limits.idleMax,
     idlePerKeyMax: limits.idlePerOriginMax,
     lingerMax: limits.lingerMax,
-    destroy: (connection) => void destroyConnection(connection),
+    destroy: destroyConnection,
   })
-  const open = ({ target }: Job) =>
-    openConnection({ ...limits, opening, ends, gone: connections.gone }, target)
+  const open = ({ target }: Job) => openConnection({ ...limits, opening, ends }, target)
+  const take = (job: Job): Connection => {
+    for (;;) {
+      const connection = connections.take(job.target.key, () => open(job))
+      if (connection.socket === null || connection.keptUntil > job.started) return connection
+      connections.destroy(connection)
+    }
+  }
+  const writeLater = openTurnEnd<Connection>((connection) => begin(ends, connection))
   const turns = openTurns<Job>({
     inFlightMax: limits.inFlightMax,
     perKeyMax: limits.inFlightPerOriginMax,
     keyOf: ({ target }) => target.key,
     start: (job) => {
       job.started = performance.now()
-      if (closed) {
+      if (isClosed) {
         turns.leave(job)
         job.reject(closedFault())
         return
       }
-      const connection = connections.take(job.target.key, () => open(job))
-      dispatch(ends, connection, job)
+      const connection = take(job)
+      connection.job = job
+      if (connection.socket) writeLater(connection)
     },
   })
   const ends: Ends = {
     limits,
     decided: (job, result) => {
       turns.leave(job)
-      if (closed) job.reject(closedFault())
+      if (isClosed) job.reject(closedFault())
       else job.resolve(result)
     },
     linger: connections.linger,
     giveBack: connections.giveBack,
+    gone: connections.gone,
     destroy: connections.destroy,
     again: (job) => {
       // The other kept connections are as old as the one that was closed.
       const connection = open(job)
+      connection.job = job
       connections.add(connection)
-      dispatch(ends, connection, job)
     },
   }
   const close = async () => {
-    closed = true
-    await Promise.all(connections.clear().map(destroyConnection))
+    isClosed = true
+    const all = connections.clear()
+    for (const connection of all)
+      if (connection.job) failed(ends, connection, closedFault())
+      else destroyConnection(connection)
+    await Promise.all(all.map(closedConnection))
   }
-  return { turns, connections, isClosed: () => closed, close }
+  return { turns, connections, isClosed: () => isClosed, close }
+}
+
+/**
+ * What is given waits until the sockets that have something to read are read: what a kept connection said
+ * unasked, or that it was closed, is met before the next request is written on it.
+ */
+const openTurnEnd = <T>(act: (item: T) => void): ((item: T) => void) => {
+  let waiting: T[] = []
+  const flush = () => {
+    const now = waiting
+    waiting = []
+    for (const item of now) act(item)
+  }
+  return (item) => {
+    waiting.push(item)
+    if (waiting.length === 1) setImmediate(flush)
+  }
 }
 
 const closedFault = () => new Fault('post_closed', 'the outgoing port is closed')
