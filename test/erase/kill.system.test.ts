@@ -178,7 +178,7 @@ test('killed at random, every user is deleted, and each affected source is told 
   expect(ill.requests.slice(firstWell).filter(({ json }) => json['type'] !== 'delete')).toEqual([])
   expect(well.badSignatures).toEqual([])
   // The bodies of notices that had to wait go with their hour, six hours later at the most.
-  const left = async () => JSON.stringify(await findTraces(pool, 'leaver-'))
+  const left = async () => JSON.stringify(await findTraces(pool, 'leaver'))
   const finishedAt = now
   while (now < finishedAt + 7 * hour && (await left()) !== '[]') {
     now += hour
