@@ -83,10 +83,10 @@ export const aJob = (fixed: Asking): Job => ({
   done: false,
 })
 
-/** Writes the request of a connection that has its socket, where it is still there. */
+/** Writes the request of a connection that has its socket; where that is going, its close tells what follows. */
 export const begin = (ends: Ends, connection: Connection): void => {
   const { job, socket } = connection
-  if (!job || !socket || job.writtenAt !== null) return
+  if (!job || !socket || socket.destroyed || job.writtenAt !== null) return
   job.writtenAt = performance.now()
   job.reused = !connection.fresh
   connection.fresh = false
