@@ -136,7 +136,7 @@ describe('a kept connection that was reset', () => {
     const post = openPost({ addresses })
     const connects = vi.spyOn(Socket.prototype, 'connect')
     await post({ url, headers: {}, body: small })
-    const [socket] = connects.mock.contexts
+    const [socket] = connects.mock.contexts as readonly Socket[]
     connects.mockRestore()
     const second = post({ url, headers: {}, body: small })
     // As a probe of the system's that nobody answered ends it.
