@@ -42,7 +42,8 @@ const urlProblems = (text: string, rules: Rules, path: string): readonly Problem
     { code: 'webhook_url_invalid', path, message: `the URL ${why}` },
   ]
   // WHATWG parsing forgives much ("http:host", tabs, surrounding spaces): the full form is asked for.
-  if (!/^https?:\/\//i.test(text)) return invalid('must begin with http:// or https://')
+  if (!/^https?:\/\/(?!\/)/i.test(text))
+    return invalid('must begin with http:// or https:// and a host')
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
   if (/[\s\x00-\x1f\x7f\\]/.test(text) || !text.isWellFormed())
     return invalid('holds white space, a backslash or a control character')
@@ -50,6 +51,7 @@ const urlProblems = (text: string, rules: Rules, path: string): readonly Problem
     return invalid(`is longer than ${webhookLimits.urlCharactersMax} characters`)
   const url = URL.parse(text)
   if (!url || url.hostname === '') return invalid('cannot be parsed')
+  if (url.port === '0') return invalid('names port 0, on which nobody can listen')
   if (url.username !== '' || url.password !== '')
     return invalid('holds credentials: put them into an Authorization header')
   // What a name resolves to is known, and may change, at each connection: it is judged there.
