@@ -90,7 +90,6 @@ export const begin = (ends: Ends, connection: Connection): void => {
   job.writtenAt = performance.now()
   job.reused = !connection.fresh
   connection.fresh = false
-  connection.answer.begin()
   startTimer(ends, connection, job)
   writeRequest(socket, job.head, job.request.body)
 }
@@ -150,6 +149,8 @@ const go = (ends: Ends, connection: Connection, told: Told): void => {
     if (told === 'complete' && isReusable(connection)) keep(ends, connection)
     else ends.destroy(connection)
     answered(ends, connection, job)
+    // It may be idle for long: nothing of this answer is held meanwhile.
+    answer.begin()
   } else if (told !== 'more')
     failed(ends, connection, codedError(unreadable[told], 'no answer that can be read'))
   else if (answer.bodyBytes() > ends.limits.headBytesMax)
