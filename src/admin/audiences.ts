@@ -11,6 +11,7 @@ import { formatDuration } from '../control/duration.ts'
 import { edit } from '../control/edit.ts'
 import { AudienceCreate, AudiencePatch, TraitCreate, TraitPatch } from '../control/input.ts'
 import { readState } from '../control/state.ts'
+import { placedInText } from '../control/text-place.ts'
 import type { Audience } from '../domain/configuration.ts'
 import type { JsonObject } from '../domain/message.ts'
 import { created, gone, notFound, ok, refusal } from './answer.ts'
@@ -153,7 +154,8 @@ const createRoute = (deps: AdminDeps, kind: Kind): Route => {
         }
         return saveAudience(editing, { draft, current: null, path: '' })
       })
-      if (saved.action === 'refused') return refusal(saved.problems)
+      if (saved.action === 'refused')
+        return refusal(placedInText(saved.problems, (body as Given).where, '/where'))
       const [view] = await viewsOf(deps, [saved.entity])
       return created(view)
     },
@@ -190,7 +192,8 @@ const changeRoute = (deps: AdminDeps, kind: Kind): Route => {
         return saveAudience(editing, { draft, current, path: '' })
       })
       if (saved === null) return notFound(`${noun} ${params.id}`)
-      if (saved.action === 'refused') return refusal(saved.problems)
+      if (saved.action === 'refused')
+        return refusal(placedInText(saved.problems, (body as Given).where, '/where'))
       const [view] = await viewsOf(deps, [saved.entity])
       return ok(view)
     },

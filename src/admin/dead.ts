@@ -4,6 +4,7 @@ import { readState } from '../control/state.ts'
 import { callTypes } from '../domain/message.ts'
 import { windowMs } from '../domain/retry.ts'
 import { notFound, ok, refusal } from './answer.ts'
+import { deadReason } from './dead-reason.ts'
 import { findDead, loadParked, type Parked, searchDead } from './dead-store.ts'
 import type { AdminDeps } from './deps.ts'
 import { readCursor, readSpan, writeCursor } from './instant.ts'
@@ -42,7 +43,7 @@ const WholeView = named('DeadMessageWithBody', {
 
 /** What dead messages are chosen by, here and in a recovery. */
 export const deadFilter = {
-  reason: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
+  reason: Type.Optional(deadReason),
   type: Type.Optional(Type.Union(callTypes.map((type) => Type.Literal(type)))),
   status: Type.Optional(Type.Integer({ minimum: 100, maximum: 999 })),
   messageId: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),

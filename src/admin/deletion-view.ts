@@ -59,6 +59,7 @@ export const deletionView = (row: DeletionRow) => {
   const single = rest.ids === 1 || (userIds.length <= 1 && anonymousIds.length <= 1)
   return {
     ...rest,
+    erasedAt: erases(rest.kind) ? rest.erasedAt : null,
     userId: single ? (userIds[0] ?? null) : null,
     anonymousId: single ? (anonymousIds[0] ?? null) : null,
     userIds,

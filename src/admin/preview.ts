@@ -9,6 +9,7 @@ import { AudienceCreate } from '../control/input.ts'
 import type { Problem } from '../control/problem.ts'
 import { closed } from '../control/schema.ts'
 import { readState, type State } from '../control/state.ts'
+import { placedInText } from '../control/text-place.ts'
 import type { Audience } from '../domain/configuration.ts'
 import { byKey, closedCondition, type Definition, parseDefinition } from '../domain/definition.ts'
 import type { JsonObject } from '../domain/message.ts'
@@ -183,7 +184,7 @@ const conditionOf = (
     ...definitionProblems(wanted, others, '/where'),
     ...scopeProblems({ kind: 'audience', where: read.json }, current, ''),
   ]
-  if (problems.length > 0) return { problems }
+  if (problems.length > 0) return { problems: placedInText(problems, given, '/where') }
   const expanded = closedCondition(wanted, byKey(others, workspaceId))
   const parsed = expanded.ok
     ? parseDefinition({ kind: 'audience', condition: expanded.json, timezone })

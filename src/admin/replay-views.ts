@@ -3,6 +3,7 @@ import Type from 'typebox'
 import type { Problem } from '../control/problem.ts'
 import { callTypes } from '../domain/message.ts'
 import { lengthOf, type Span } from '../domain/replay-span.ts'
+import { deadReason } from './dead-reason.ts'
 import { ratePerSecond, rowId } from './job.ts'
 import { replayStates } from './replay-store.ts'
 import { dateTime, id, named, nullable } from './views.ts'
@@ -32,7 +33,7 @@ export const ReplayInput = Type.Object(
     userIds: Type.Optional(some(text)),
     anonymousIds: Type.Optional(some(text)),
     reasons: Type.Optional({
-      ...some(text),
+      ...some(deadReason),
       description: 'Only calls that are dead at the destination for any of these.',
     }),
     ratePerSecond: ratePerSecond(rateDefault),

@@ -1,4 +1,5 @@
 // How the URLs of destinations are doing, as the deliver stage's processes told.
+import { urlKey } from '../domain/url-key.ts'
 import type { Sql } from '../postgres/sql.ts'
 
 export type UrlStanding = {
@@ -36,8 +37,8 @@ export const loadStandings = async (
     [destinationId, new Date(at.getTime() - staleMs)],
   )
   return urls.map((url) => {
-    const state = states.find((row) => row.url === url)
-    const breaker = breakers.find((row) => row.url === url)
+    const state = states.find((row) => row.url === urlKey(url))
+    const breaker = breakers.find((row) => row.url === urlKey(url))
     const { reason = null, status = null, since = null } = state ?? breaker ?? {}
     return {
       url,
@@ -56,7 +57,7 @@ export const enableUrl = async (
 ): Promise<boolean> => {
   const { rowCount } = await sql.query(
     'delete from webhook_url where destination_id = $1 and url = $2',
-    [destinationId, url],
+    [destinationId, urlKey(url)],
   )
   return (rowCount ?? 0) > 0
 }

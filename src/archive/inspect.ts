@@ -10,44 +10,33 @@ import type { Store } from './store.ts'
 
 export type Found = SegmentName & { readonly path: string }
 
-/** Every segment in the store, by topic, partition and first offset; what nobody archived is passed over. */
-export const listSegments = async (store: Store): Promise<readonly Found[]> => {
-  const found: Found[] = []
+/** Every segment in the store; what nobody archived is passed over. */
+export async function* findSegments(store: Store): AsyncGenerator<Found> {
   for (const topic of archivedTopics)
     for await (const { path } of store.list(`${topic}/`)) {
       const name = readPath(path)
-      if (name !== null) found.push({ ...name, path })
+      if (name !== null) yield { ...name, path }
     }
-  return found
 }
 
 /**
- * Those that make up the archive: of each offset one segment, that of the highest generation. The others are
- * left over from processes that died, and hold nothing that these do not.
+ * Those that make up the archive: of each offset one segment, that of the highest generation, which has to
+ * come first. The others are left over from processes that died, and hold nothing that these do not.
  */
-export const chosen = (found: readonly Found[]): readonly Found[] => {
-  const picked: Found[] = []
-  for (const segment of found.toSorted(inOrder)) {
-    const last = picked.at(-1)
-    const isFollowing =
-      last === undefined || isElsewhere(last, segment) || segment.first >= last.next
-    if (isFollowing) picked.push(segment)
+export async function* pickedOf(paths: AsyncIterable<string>): AsyncGenerator<Found> {
+  let last: Found | null = null
+  for await (const path of paths) {
+    const name = readPath(path)
+    if (name === null) continue
+    const isFollowing = last === null || isElsewhere(last, name) || name.first >= last.next
+    if (!isFollowing) continue
+    last = { ...name, path }
+    yield last
   }
-  return picked
 }
 
-const isElsewhere = (one: Found, other: Found): boolean =>
+const isElsewhere = (one: SegmentName, other: SegmentName): boolean =>
   one.topic !== other.topic || one.partition !== other.partition
-
-const inOrder = (one: Found, other: Found): number =>
-  compare(one.topic, other.topic) ||
-  one.partition - other.partition ||
-  compare(one.first, other.first) ||
-  other.generation - one.generation ||
-  compare(other.epoch, one.epoch)
-
-const compare = <T extends string | bigint>(one: T, other: T): number =>
-  one < other ? -1 : one > other ? 1 : 0
 
 export type Inspected = Summary & { readonly bytes: number; readonly sha256: Buffer }
 

@@ -38,9 +38,13 @@ export type NewSegment = Summary & {
 const dateOf = (ms: number | null): Date | null => (ms === null ? null : new Date(ms))
 
 /** Again after an answer that was lost: the same row. A segment written anew takes the place of the old one. */
-export const saveSegment = async (tx: Sql, segment: NewSegment): Promise<void> => {
+export const saveSegment = async (
+  tx: Sql,
+  segment: NewSegment,
+  table = 'archive_segment',
+): Promise<void> => {
   await tx.query(
-    `insert into archive_segment (topic, partition, first_offset, next_offset, path, generation, entries,
+    `insert into ${table} (topic, partition, first_offset, next_offset, path, generation, entries,
        bytes, sha256, received_from, received_to, timestamp_from, timestamp_to, erased_to, written_at)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
      on conflict (topic, partition, first_offset) do update

@@ -1,63 +1,106 @@
 // Making the index anew from the store alone: for a database that was lost, or a store that was moved.
-import type { Pool, Sql } from '../postgres/sql.ts'
-import { chosen, type Found, inspect, listSegments, rowOf } from './inspect.ts'
+import type { Connection, Pool, Sql } from '../postgres/sql.ts'
+import { type Found, findSegments, inspect, pickedOf, rowOf } from './inspect.ts'
 import { saveSegment } from './manifest.ts'
+import {
+  closeGathering,
+  foundInOrder,
+  gathered,
+  noteFound,
+  openGathering,
+  readEpochs,
+  swapIndex,
+} from './reindex-store.ts'
 import type { Store } from './store.ts'
 
 type Reindexing = {
   readonly pool: Pool
   readonly store: Store
   readonly at: Date
-  /** Told of each segment that was read. */
-  readonly read?: (done: number, all: number) => void
+  readonly limits?: Partial<typeof reindexLimits>
+}
+
+export const reindexLimits = {
+  /** Names in memory at a time. */
+  pieceMax: 1_000,
+  /** Of files that cannot be read, those that are told; the others are counted. */
+  refusedMax: 1_000,
 }
 
 export type Reindexed = {
   readonly segments: number
   readonly entries: number
-  /** Left out of the index, and why. */
+  /** Files that were left out of the index. */
+  readonly leftOut: number
+  /** The first of them, and why. */
   readonly refused: readonly { readonly path: string; readonly problem: string }[]
 }
+
+/** By topic and partition, where its last segment ends. */
+type Ends = Map<string, { readonly topic: string; readonly partition: number; next: bigint }>
 
 /**
  * Every file is read before a row is touched; then all rows change in one transaction. Whoever archives
  * meanwhile loses its partitions by that, and gains them again at the end of what the store holds.
  */
-export const reindexArchive = async (work: Reindexing): Promise<Reindexed> => {
-  const { pool, store, at, read } = work
-  const found = chosen(await listSegments(store))
-  const rows: Parameters<typeof saveSegment>[1][] = []
-  const refused: { path: string; problem: string }[] = []
-  for (const [done, segment] of found.entries()) {
-    try {
-      rows.push(rowOf(segment, await inspect(store, segment), at))
-    } catch (error) {
-      refused.push({ path: segment.path, problem: (error as Error).message })
-    }
-    read?.(done + 1, found.length)
-  }
-  await pool.transaction(async (tx) => {
-    await moveToEnds(tx, found)
-    await tx.query('delete from archive_segment')
-    for (const row of rows) await saveSegment(tx, row)
+export const reindexArchive = (work: Reindexing): Promise<Reindexed> =>
+  work.pool.connect(async (connection) => {
+    await openGathering(connection)
+    await find(connection, work)
+    const { made, ends } = await gather(connection, work)
+    // What fails leaves nothing: the connection is given up, and with it what it had begun.
+    await connection.query('begin')
+    await moveToEnds(connection, ends)
+    await swapIndex(connection)
+    await connection.query('commit')
+    await closeGathering(connection)
+    return made
   })
-  return {
-    segments: rows.length,
-    entries: rows.reduce((sum, { entries }) => sum + entries, 0),
-    refused,
+
+const find = async (connection: Connection, { store, limits }: Reindexing): Promise<void> => {
+  const { pieceMax } = { ...reindexLimits, ...limits }
+  let piece: Found[] = []
+  for await (const found of findSegments(store)) {
+    piece.push(found)
+    if (piece.length < pieceMax) continue
+    await noteFound(connection, piece)
+    piece = []
   }
+  await noteFound(connection, piece)
+}
+
+const gather = async (connection: Connection, { store, at, limits }: Reindexing) => {
+  const { pieceMax, refusedMax } = { ...reindexLimits, ...limits }
+  const made = {
+    segments: 0,
+    entries: 0,
+    leftOut: 0,
+    refused: [] as Reindexed['refused'][number][],
+  }
+  const ends: Ends = new Map()
+  for await (const segment of pickedOf(foundInOrder(connection, pieceMax))) {
+    const { topic, partition, path, next } = segment
+    ends.set(`${topic}/${partition}`, { topic, partition, next })
+    try {
+      const row = rowOf(segment, await inspect(store, segment), at)
+      await saveSegment(connection, row, gathered)
+      made.segments += 1
+      made.entries += row.entries
+    } catch (error) {
+      made.leftOut += 1
+      const problem = (error as Error).message
+      if (made.refused.length < refusedMax) made.refused.push({ path, problem })
+    }
+  }
+  return { made, ends }
 }
 
 /** Epochs go beyond those of all files, so that no owner ever writes a name that is there. */
-const moveToEnds = async (tx: Sql, found: readonly Found[]): Promise<void> => {
-  const ends = new Map<string, { topic: string; partition: number; next: bigint; epoch: bigint }>()
-  for (const { topic, partition, next, epoch } of found) {
-    const place = `${topic}/${partition}`
-    const other = ends.get(place)
-    const highest = other !== undefined && other.epoch > epoch ? other.epoch : epoch
-    ends.set(place, { topic, partition, next, epoch: highest })
-  }
-  const all = [...ends.values()]
+const moveToEnds = async (tx: Sql, ends: Ends): Promise<void> => {
+  const all = (await readEpochs(tx)).flatMap(({ topic, partition, epoch }) => {
+    const end = ends.get(`${topic}/${partition}`)
+    return end ? [{ ...end, epoch }] : []
+  })
   await tx.query(
     `update position set epoch = epoch + 1 where (reader, topic, partition) in
        (select reader, topic, partition from position where reader = 'archive'

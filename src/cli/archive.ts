@@ -101,10 +101,12 @@ const reindex = async (call: Call): Promise<number> => {
   const made = await reindexArchive({ pool, store, at })
   if (flag(call, 'json')) out(JSON.stringify(made, null, 2))
   else {
-    for (const { path, problem } of made.refused) err(`${path}: ${problem}`)
+    const { leftOut, refused } = made
+    for (const { path, problem } of refused) err(`${path}: ${problem}`)
+    if (leftOut > refused.length) err(`and ${leftOut - refused.length} files more`)
     out(`the index has ${made.segments} segments with ${made.entries} entries`)
   }
-  return made.refused.length === 0 ? 0 : 1
+  return made.leftOut === 0 ? 0 : 1
 }
 
 const readNow = async (sql: Sql): Promise<Date> => {

@@ -1,5 +1,6 @@
 // `millrace serve`: runs the roles of this process until it is told to stop.
 import { describeConfig } from '../config.ts'
+import { watchHeap } from '../heap.ts'
 import { openLogger } from '../logger.ts'
 import { startMillrace } from '../serve.ts'
 import { bannerOf } from './banner.ts'
@@ -19,6 +20,7 @@ export const command: Command = {
     const config = asked === null ? call.config : call.configWith({ MILLRACE_ROLES: asked })
     const logger = openLogger({ level: config.logLevel, pretty: call.terminal.isTTY })
     logger.info({ config: describeConfig(config) }, 'millrace.starting')
+    watchHeap()
     const began = performance.now()
     const signal = untilSignal(drainMsMax, logger)
     const millrace = await startMillrace({ config, logger })

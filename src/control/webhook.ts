@@ -1,13 +1,14 @@
 // Which URLs and headers a webhook destination may have; what is refused here never meets a socket.
 import type { Webhook } from '../domain/configuration.ts'
 import { isReservedHeader } from '../domain/reserved-header.ts'
+import { urlBytesMax } from '../domain/url-key.ts'
 import { type AddressRules, addressCheck, mayBeReached } from '../http/addresses.ts'
 import { tlsProblem } from '../http/trust.ts'
 import { at, type Problem } from './problem.ts'
 
 export const webhookLimits = {
   webhooksMax: 5,
-  urlCharactersMax: 2_048,
+  urlCharactersMax: urlBytesMax,
   headersMax: 50,
   headerBytesMax: 8_192,
 }
@@ -47,11 +48,15 @@ const urlProblems = (text: string, rules: Rules, path: string): readonly Problem
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
   if (/[\s\x00-\x1f\x7f\\]/.test(text) || !text.isWellFormed())
     return invalid('holds white space, a backslash or a control character')
-  if (text.length > webhookLimits.urlCharactersMax)
-    return invalid(`is longer than ${webhookLimits.urlCharactersMax} characters`)
   const url = URL.parse(text)
   if (!url || url.hostname === '') return invalid('cannot be parsed')
   if (url.port === '0') return invalid('names port 0, on which nobody can listen')
+  const { urlCharactersMax } = webhookLimits
+  const length = Math.max(Buffer.byteLength(text), url.href.length)
+  if (length > urlCharactersMax)
+    return invalid(
+      `takes ${length} characters as it is sent, with those beyond ASCII escaped: shorten it to at most ${urlCharactersMax}`,
+    )
   if (url.username !== '' || url.password !== '')
     return invalid('holds credentials: put them into an Authorization header')
   // What a name resolves to is known, and may change, at each connection: it is judged there.

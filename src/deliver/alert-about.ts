@@ -1,5 +1,6 @@
 // What an alert says of whom it is about: never a body, a secret, or a URL's query.
 import type { Live } from '../domain/configuration.ts'
+import { urlKey } from '../domain/url-key.ts'
 import type { About } from './alert-store.ts'
 import type { Level } from './episode-write.ts'
 
@@ -18,8 +19,11 @@ export const bareUrl = (url: string): string => {
   return parsed ? `${parsed.origin}${parsed.pathname}` : 'invalid'
 }
 
+/** The same within a key, which has to fit into an index. */
+export const bareKey = (url: string): string => urlKey(bareUrl(url))
+
 const recoveredKey = (destinationId: number, url: string): string =>
-  `destination.recovered ${destinationId} ${bareUrl(url)}`
+  `destination.recovered ${destinationId} ${bareKey(url)}`
 
 /** By its answers, or because it is posted to again. */
 export const recoveredKeys = (destinationId: number, url: string): readonly string[] => {
@@ -34,5 +38,5 @@ export const levelEvent = (live: Live, { destinationId, url: whole, level, answe
   const status = answer.type === 'delivered' ? null : answer.status
   const percent = level === 0 ? {} : { failurePercent: level }
   const about = { ...aboutDestination(live, destinationId), url, ...percent, reason, status }
-  return { type, key: `${type} ${destinationId} ${url} ${level}`, about }
+  return { type, key: `${type} ${destinationId} ${bareKey(whole)} ${level}`, about }
 }

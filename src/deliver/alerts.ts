@@ -7,7 +7,7 @@ import { isOwnFault } from '../domain/round.ts'
 import type { Post, PostResult } from '../http/post.ts'
 import type { Pool, Sql } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
-import { aboutDestination, bareUrl, levelEvent, recoveredKeys } from './alert-about.ts'
+import { aboutDestination, bareKey, bareUrl, levelEvent, recoveredKeys } from './alert-about.ts'
 import { openSender, type Sender, senderLimits } from './alert-sender.ts'
 import { type About, type AlertRow, type Written, writeAlerts } from './alert-store.ts'
 import type { UrlOf } from './episode-store.ts'
@@ -169,7 +169,7 @@ const urlNews = (desk: Desk, event: UrlEvent): News | null => {
   const url = bareUrl(event.url)
   const about = { ...aboutDestination(desk.deps.live, destinationId), url, reason, status }
   const type = stateTypes[to.state]
-  return newsOf(desk, { type, key: `${type} ${destinationId} ${url}`, about })
+  return newsOf(desk, { type, key: `${type} ${destinationId} ${bareKey(event.url)}`, about })
 }
 
 /** How many they are is counted when they are told. */

@@ -1,4 +1,5 @@
 // Delivery's SQL for the dead: what was given up, with its reason and a body of its own.
+import type { DeadReason } from '../domain/dead-reason.ts'
 import type { Topic } from '../log/log.ts'
 import type { Sql } from '../postgres/sql.ts'
 import type { ChainKey } from './chain-store.ts'
@@ -14,7 +15,7 @@ import {
 } from './store.ts'
 
 export type DeadRow = Source & {
-  readonly reason: string
+  readonly reason: DeadReason
   readonly status: number | null
   readonly attempts: number
   readonly firstTryAt: Date | null
@@ -79,7 +80,7 @@ const dying = 'reason, status, attempts, first_try_at'
 
 export type Burial = {
   readonly id: bigint
-  readonly reason: string
+  readonly reason: DeadReason
   readonly status: number | null
   readonly attempts: number
   readonly firstTryAt: Date | null

@@ -11,7 +11,7 @@ import { cancelGone } from './cancel.ts'
 import { type ChainKey, demoteFollowers, releaseHeads } from './chain-store.ts'
 import { type Claimed, claim, mayClaim } from './claim.ts'
 import { buryParked, type Cancelled, insertDead } from './dead-store.ts'
-import { chainKeyOf, hasWork, nextWork, type Task, takeOff, type Work } from './desk.ts'
+import { chainKeyOf, hasWork, type Task, takeOff, takeWork, type Work } from './desk.ts'
 import { cancelErased } from './erased-store.ts'
 import { freeChains, holdRows } from './hold-store.ts'
 import { keptOf } from './kept.ts'
@@ -44,18 +44,8 @@ export const runDesk = async (stage: Stage, ended: () => boolean): Promise<void>
     if (due) desk.claimAt = performance.now() + limits.claimEveryMs
     const recovers = desk.recovers
     desk.recovers = false
-    await workOnce(stage, { works: takeWork(stage), due, recovers })
+    await workOnce(stage, { works: takeWork(stage.desk, limits), due, recovers })
   }
-}
-
-const takeWork = ({ desk, limits }: Stage): readonly Work[] => {
-  const taken: Work[] = []
-  while (taken.length < limits.deskBatchMax) {
-    const work = nextWork(desk, taken.length)
-    if (!work) break
-    taken.push(work)
-  }
-  return taken
 }
 
 /** Commits the work taken, trying for as long as Postgres is away: intake is held back meanwhile. */

@@ -3,6 +3,7 @@ import { hashToInt } from '../domain/chain.ts'
 import type { ChainKey } from './chain-store.ts'
 import type { Burial, DeadRow } from './dead-store.ts'
 import type { Holding } from './hold-store.ts'
+import type { DeliverLimits } from './limits.ts'
 import { openQueue, type Queue } from './queue.ts'
 import { openSignal, type Signal } from './signal.ts'
 import type { Chain, Lane, Partition, Stage } from './stage.ts'
@@ -86,8 +87,29 @@ export const putWork = (stage: Stage, work: Work): void => {
 const queueFor = ({ rows, queue }: Desk, task: Task): Queue<Work> =>
   isOfRow(task) && task.type !== 'back' ? rows : queue
 
-/** The next to be committed, behind so many; `undefined`: nothing waits. */
-export const nextWork = ({ rows, queue }: Desk, taken: number): Work | undefined => {
+type Batch = Pick<DeliverLimits, 'deskBatchMax' | 'deskBatchBytesMax'>
+
+/** What is committed next, in one transaction. */
+export const takeWork = (
+  desk: Pick<Desk, 'rows' | 'queue'>,
+  { deskBatchMax, deskBatchBytesMax }: Batch,
+): readonly Work[] => {
+  const taken: Work[] = []
+  let bytes = 0
+  while (taken.length < deskBatchMax && bytes < deskBatchBytesMax) {
+    const work = nextWork(desk, taken.length)
+    if (!work) break
+    taken.push(work)
+    bytes += bytesOf(work)
+  }
+  return taken
+}
+
+/** Of what became of claimed rows and of the rest, in turn; `undefined`: nothing waits. */
+const nextWork = (
+  { rows, queue }: Pick<Desk, 'rows' | 'queue'>,
+  taken: number,
+): Work | undefined => {
   const [first, second] = taken % 2 === 0 ? [rows, queue] : [queue, rows]
   return first.shift() ?? second.shift()
 }

@@ -15,6 +15,8 @@ export const deliverLimits = {
    */
   waitingMax: 2_048,
   laneMax: 1_000,
+  /** A lane that has fewer, and may start one, is not what fills them all. */
+  laneFew: 16,
   /** Of a lane, from replays. */
   replayLaneMax: 200,
   /** How long a lane may be full before its overflow is parked. */
@@ -39,8 +41,12 @@ export const deliverLimits = {
   /** Import calls taken on before looking again whether live ones wait, and the longest such wait. */
   importSlice: 100,
   importWaitMs: 250,
-  /** Work of one desk transaction; what may wait for it before intake is held back. */
-  deskBatchMax: 200,
+  /**
+   * Work of one desk transaction, by number and by its bodies: where this process is busy each of its statements
+   * takes a turn of the event loop, whatever is in it. What may wait for it before intake is held back.
+   */
+  deskBatchMax: 1_000,
+  deskBatchBytesMax: 4_194_304,
   deskMax: 10_000,
   deskBytesMax: 33_554_432,
   /** Pause after a failed desk transaction or position write. */

@@ -1,11 +1,15 @@
 // Whether a lane has room, and what becomes of the log while it has none.
 import { performance } from 'node:perf_hooks'
 import type { Lane, Stage } from './stage.ts'
+import { gateOf } from './urls.ts'
 
-/** Each lane may hold as much as is still free: sick lanes share the memory and never use it up. */
+/**
+ * Each lane may hold as much as is still free: sick lanes share the memory and never use it up. For a first one
+ * there is always room: no lane is idle because of what others hold.
+ */
 export const isLaneFull = (stage: Stage, lane: Lane): boolean => {
   const { limits, bytes, waiting } = stage
-  const laneMax = Math.min(limits.laneMax, limits.waitingMax - waiting)
+  const laneMax = Math.max(1, Math.min(limits.laneMax, limits.waitingMax - waiting))
   if (lane.waiting >= laneMax || lane.bytes >= limits.bytesMax - bytes) return true
   if (lane.waiting * 2 < laneMax) lane.full = null
   return false
@@ -33,8 +37,19 @@ export const isOverflowing = (stage: Stage, lane: Lane): boolean => {
   const now = performance.now()
   lane.full ??= { since: now, ...look(lane, now), isSlow: false }
   if (now - lane.full.since < stage.limits.fullMs) return false
+  if (isNext(stage, lane)) return false
   return isAnotherHungry(stage, lane) || (isSlow(stage, lane) && hasOthers(stage))
 }
+
+/**
+ * It has only a few, and one of them could start now: not its receiver is slow but many lanes are at work, which
+ * together fill the memory of all. Parked, its overflow would cost what they all wait for, and be back at once.
+ */
+const isNext = (stage: Stage, lane: Lane): boolean =>
+  lane.waiting < stage.limits.laneFew &&
+  lane.live.size() > 0 &&
+  lane.rounds < stage.limits.roundsPerLaneMax &&
+  gateOf(stage, lane, stage.deps.clock().getTime()) === 'go'
 
 const look = ({ begun }: Lane, lookedAt: number) => ({
   lookedAt,

@@ -1,5 +1,6 @@
 // Settling, parking and burying: the three ways a delivery ends, each durable before its offset counts.
 import { hashToInt } from '../domain/chain.ts'
+import type { DeadReason } from '../domain/dead-reason.ts'
 import type { Open } from '../domain/tracker.ts'
 import { putWork } from './desk.ts'
 import { countParked, takeWaiting, unpark } from './lanes.ts'
@@ -99,7 +100,7 @@ export const parkWaiting = (
 }
 
 export type Death = {
-  readonly reason: string
+  readonly reason: DeadReason
   readonly status: number | null
   readonly attempts: number
   readonly firstTryAt: number | null

@@ -1,4 +1,5 @@
 // One round: a message posted to every usable URL of its destination in parallel, and what follows.
+import type { DeadReason } from '../domain/dead-reason.ts'
 import { isExpired, windowEnd } from '../domain/retry.ts'
 import { decideRound, type Plan, planRound } from '../domain/round.ts'
 import { signedHeaders } from '../domain/signature.ts'
@@ -98,7 +99,7 @@ const isOneFree = ({ urls }: Target, now: number): boolean => {
   return urls.length === 1 && only !== undefined && standingOf(only.health, now) === 'free'
 }
 
-const giveUp = (stage: Stage, delivery: Delivery, reason: string): null => {
+const giveUp = (stage: Stage, delivery: Delivery, reason: DeadReason): null => {
   const { row } = delivery
   const [attempts, firstTryAt] = [row?.attempts ?? 0, row?.firstTryAt ?? null]
   bury(stage, delivery, { reason, status: null, attempts, firstTryAt })

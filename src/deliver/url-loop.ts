@@ -1,6 +1,7 @@
 // Shares the states of URLs between processes and restarts, and looks whether held certificates are good now.
 import { adopt, heal } from '../domain/url-answer.ts'
 import { urlHealthLimits } from '../domain/url-health.ts'
+import { urlKey } from '../domain/url-key.ts'
 import { forgetIdle } from './idle.ts'
 import { pump } from './lanes.ts'
 import { startRound } from './round.ts'
@@ -59,11 +60,11 @@ const shareUrls = async (stage: Stage): Promise<void> => {
   await forgetUrls(stage.deps.pool, gone)
 }
 
-const configured = (stage: Stage, { destinationId, url }: UrlKey): UrlEntry | null => {
+const configured = (stage: Stage, { destinationId, url: key }: UrlKey): UrlEntry | null => {
   const destination = stage.deps.live.now().destinations.get(destinationId)
-  const webhook = destination?.webhooks.find((one) => one.url === url)
+  const webhook = destination?.webhooks.find(({ url }) => urlKey(url) === key)
   if (!webhook) return null
-  return findUrl(stage, destinationId, url) ?? entryOf(stage, destinationId, webhook)
+  return findUrl(stage, destinationId, webhook.url) ?? entryOf(stage, destinationId, webhook)
 }
 
 const takeOver = (stage: Stage, entry: UrlEntry, row: UrlRow): void => {
@@ -130,7 +131,7 @@ const probeHeld = async (stage: Stage): Promise<void> => {
     keys.map(async (key) => {
       const entry = configured(stage, key)
       if (!entry) return
-      const result = await probe(key.url, entry.tls ?? undefined)
+      const result = await probe(entry.url, entry.tls ?? undefined)
       if (result !== 'ok' || entry.health.state !== 'held_tls') return
       const change = heal(entry.health, clock().getTime())
       if (change) urlChanged(stage, entry, { change, origin: 'here' })

@@ -1,5 +1,6 @@
 // Tells operators which URLs this process holds back by itself: beside the line, nothing waits for it.
 import { isWell } from '../domain/url-health.ts'
+import { urlKey } from '../domain/url-key.ts'
 import type { Sql } from '../postgres/sql.ts'
 import type { Stage } from './stage.ts'
 import type { UrlEntry } from './urls.ts'
@@ -45,7 +46,7 @@ const writeReport = async (sql: Sql, { owner, held, at }: Written): Promise<void
       owner,
       at,
       held.map(({ destinationId }) => destinationId),
-      held.map(({ url }) => url),
+      held.map(({ url }) => urlKey(url)),
       held.map(({ health }) => health.breaker),
       held.map(({ health }) => (health.breaker === 'open' ? 0 : Math.floor(health.limit))),
       held.map(({ health }) => health.cap),

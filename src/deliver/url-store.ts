@@ -1,7 +1,9 @@
 // Delivery's SQL for URLs that are not well. Every instant is a parameter.
 import type { UrlState } from '../domain/url-health.ts'
+import { urlKey } from '../domain/url-key.ts'
 import type { Sql } from '../postgres/sql.ts'
 
+/** Read from the table, `url` is what stands for it there. */
 export type UrlKey = { readonly destinationId: number; readonly url: string }
 
 export type UrlRow = UrlKey & {
@@ -29,7 +31,7 @@ export const saveUrls = async (sql: Sql, rows: readonly UrlRow[], probeAt: Date)
        status = excluded.status, since = excluded.since, probe_at = excluded.probe_at`,
     [
       rows.map(({ destinationId }) => destinationId),
-      rows.map(({ url }) => url),
+      rows.map(({ url }) => urlKey(url)),
       rows.map(({ state }) => state),
       rows.map(({ reason }) => reason),
       rows.map(({ status }) => status),
@@ -45,7 +47,7 @@ export const forgetUrls = async (sql: Sql, keys: readonly UrlKey[]): Promise<voi
   await sql.query(
     `delete from webhook_url w using unnest($1::int[], $2::text[]) as t(destination_id, url)
       where w.destination_id = t.destination_id and w.url = t.url`,
-    [keys.map(({ destinationId }) => destinationId), keys.map(({ url }) => url)],
+    [keys.map(({ destinationId }) => destinationId), keys.map(({ url }) => urlKey(url))],
   )
 }
 

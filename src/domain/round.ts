@@ -1,4 +1,5 @@
 // What one round means: a message posted to every usable URL of a destination at once.
+import { type DeadReason, isDeadReason } from './dead-reason.ts'
 import type { Standing } from './url-health.ts'
 
 /** How one URL answered, in the words that decide. */
@@ -10,7 +11,7 @@ export type Answer =
       readonly status: number | null
       readonly retryAfterMs: number | null
     }
-  | { readonly type: 'final'; readonly reason: string; readonly status: number | null }
+  | { readonly type: 'final'; readonly reason: DeadReason; readonly status: number | null }
 
 /** Descriptors, ports or memory of this machine ran out: the receiver had no part in it. */
 export const isOwnFault = (answer: Answer): boolean =>
@@ -32,7 +33,7 @@ export type Verdict =
       /** Which answers were final: later rounds leave those URLs out. */
       readonly final: readonly number[]
     }
-  | { readonly type: 'final'; readonly reason: string; readonly status: number | null }
+  | { readonly type: 'final'; readonly reason: DeadReason; readonly status: number | null }
 
 /**
  * Any one success settles the message; one temporary failure keeps it alive, and so does a URL that was not
@@ -85,7 +86,7 @@ export type Plan =
   /** Those that are left are not asked at present. */
   | { readonly type: 'hold' }
   /** None is left that could take it. */
-  | { readonly type: 'die'; readonly reason: string }
+  | { readonly type: 'die'; readonly reason: DeadReason }
 
 /** Whom to ask. A last try asks even those whose breaker is open, as far as they have room. */
 export const planRound = (urls: readonly Usable[], isLast: boolean): Plan => {
@@ -99,7 +100,11 @@ export const planRound = (urls: readonly Usable[], isLast: boolean): Plan => {
   if (isBusy) return { type: 'wait' }
   if (isOpen) return { type: 'hold' }
   const held = urls.find(({ standing }) => standing === 'held')
-  if (held) return { type: 'die', reason: held.reason ?? 'tls_self_signed' }
+  if (held) {
+    const { reason } = held
+    const isKnown = reason !== null && isDeadReason(reason)
+    return { type: 'die', reason: isKnown ? reason : 'tls_self_signed' }
+  }
   const isDisabled = urls.some(({ standing }) => standing === 'disabled')
   return { type: 'die', reason: isDisabled ? 'url_disabled' : 'no_url' }
 }

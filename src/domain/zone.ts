@@ -3,6 +3,10 @@
 const dayMs = 86_400_000
 /** Zones change their offset at whole quarters of an hour, since 1970. */
 const quarterMs = 900_000
+/** No zone is further from UTC: Manila was so far before it left out a day. */
+const offsetMaxMs = 16 * 3_600_000
+/** Before this each place had the time of its own sun, always the same. Years of one or two digits read as others. */
+const sunTimeMs = Date.UTC(1800, 0)
 /** Of offsets and of day starts, for all zones together; half a year of quarters fits. */
 const cachedMax = 20_000
 
@@ -26,8 +30,7 @@ export const localDay = (timezone: string, at: number): number =>
 /** The first instant of a local day, which is 23 or 25 hours before the next one where clocks change. */
 export const dayStart = (timezone: string, day: number): number =>
   cached(starts, `${timezone} ${day}`, () => {
-    // No zone is further from UTC than 15 hours.
-    let [before, from] = [day * dayMs - 15 * 3_600_000, day * dayMs + 15 * 3_600_000]
+    let [before, from] = [day * dayMs - offsetMaxMs, day * dayMs + offsetMaxMs]
     while (from - before > quarterMs) {
       const middle = Math.floor((before + from) / 2 / quarterMs) * quarterMs
       if (localDay(timezone, middle) >= day) from = middle
@@ -38,7 +41,7 @@ export const dayStart = (timezone: string, day: number): number =>
 
 const offsetAt = (timezone: string, at: number): number => {
   if (timezone === 'UTC') return 0
-  const quarter = Math.floor(at / quarterMs)
+  const quarter = Math.floor(Math.max(at, sunTimeMs) / quarterMs)
   return cached(offsets, `${timezone} ${quarter}`, () => {
     const start = quarter * quarterMs
     const part = Object.fromEntries(

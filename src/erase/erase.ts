@@ -4,7 +4,8 @@ import type { Running } from '../running.ts'
 import type { EraseDeps } from './deps.ts'
 import { passOn } from './finish.ts'
 import { type EraseLimits, eraseLimits } from './limits.ts'
-import { takeStep } from './order.ts'
+import { haveRoundsEnded, takeStep } from './order.ts'
+import { erases } from './request.ts'
 import { loadOpen, type OpenRequest } from './request-store.ts'
 import { sweep } from './sweep.ts'
 
@@ -44,9 +45,10 @@ const serve = async (deps: EraseDeps, bell: Bell, stopping: AbortSignal): Promis
 export const erasePass = async (deps: EraseDeps, stopping?: AbortSignal): Promise<boolean> => {
   const { pool, limits } = deps
   let moved = false
-  for (const { id, step } of await loadOpen(pool, limits.requestsMax)) {
+  for (const { id, step, kind } of await loadOpen(pool, limits.requestsMax)) {
     if (stopping?.aborted) return moved
-    if (step === 'recorded' || step === 'ordered') moved = (await takeStep(deps, id)) || moved
+    if (step === 'recorded' || step === 'ordered' || !erases(kind))
+      moved = (await takeStep(deps, id)) || moved
   }
   const due = fewOf(
     (await loadOpen(pool, limits.requestsMax)).filter((each) => isDue(deps, each)),
@@ -73,11 +75,9 @@ const fewOf = (requests: readonly OpenRequest[], idsMax: number): readonly OpenR
 }
 
 /** With what is swept: those that have just come so far, and those whose rounds have ended. */
-const isDue = ({ clock, limits }: EraseDeps, { step, erasedAt }: OpenRequest): boolean =>
-  step === 'erasing' ||
-  (step === 'waiting' &&
-    erasedAt !== null &&
-    clock().getTime() >= erasedAt.getTime() + limits.roundMs)
+const isDue = (deps: EraseDeps, request: OpenRequest): boolean =>
+  erases(request.kind) &&
+  (request.step === 'erasing' || (request.step === 'waiting' && haveRoundsEnded(deps, request)))
 
 const tellEnd = ({ clock, logger, ended }: EraseDeps, { id, createdAt }: OpenRequest): void => {
   const seconds = Math.max(0, (clock().getTime() - createdAt.getTime()) / 1_000)

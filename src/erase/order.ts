@@ -24,6 +24,7 @@ export const takeStep = (deps: EraseDeps, id: number): Promise<boolean> =>
     if (request === null) return false
     if (request.step === 'recorded') return order(tx, deps, request)
     if (request.step === 'ordered') return lookForOrdered(tx, deps, request)
+    if (request.step === 'waiting' && !erases(request.kind)) return endSuppressed(tx, deps, request)
     return false
   })
 
@@ -36,8 +37,12 @@ const order = async (tx: Connection, deps: EraseDeps, request: OpenRequest): Pro
     return true
   }
   if (!(await isInForce(tx, deps, request.suppressionVersion))) return false
-  if (!erases(kind)) {
-    if (kind === 'suppress_only') await sweepSuppressed(deps, request)
+  if (kind === 'suppress_only') {
+    await sweepSuppressed(deps, request)
+    await moveRequest(tx, { id, step: 'waiting', at })
+    return true
+  }
+  if (kind === 'unsuppress') {
     await endRequest(tx, { id, at, reason: null })
     return true
   }
@@ -65,6 +70,24 @@ const order = async (tx: Connection, deps: EraseDeps, request: OpenRequest): Pro
   await moveRequest(tx, { id, step: 'ordered', at })
   return true
 }
+
+/** Once more, when the rounds that were on their way have ended: they may have parked what nobody has listed. */
+const endSuppressed = async (
+  tx: Connection,
+  deps: EraseDeps,
+  request: OpenRequest,
+): Promise<boolean> => {
+  if (!haveRoundsEnded(deps, request)) return false
+  await sweepSuppressed(deps, request)
+  await endRequest(tx, { id: request.id, at: deps.clock(), reason: null })
+  return true
+}
+
+/** Those that were on their way when a request was swept first. */
+export const haveRoundsEnded = (
+  { clock, limits }: EraseDeps,
+  { erasedAt }: Pick<OpenRequest, 'erasedAt'>,
+): boolean => erasedAt !== null && clock().getTime() >= erasedAt.getTime() + limits.roundMs
 
 /** Names that nobody has: no profile is theirs. */
 const passOver = (tx: Connection, id: number, subjects: readonly { readonly n: number }[]) =>

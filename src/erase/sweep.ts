@@ -49,7 +49,7 @@ export const sweep = async (
 
 /**
  * What is parked of users who are suppressed and not erased: a body does not say which visitor it is of, so that
- * no try could tell. Its owners give it up in their own time.
+ * no try could tell. Its owners give it up in their own time. Who is heard again meanwhile keeps theirs.
  */
 export const sweepSuppressed = async (deps: EraseDeps, request: OpenRequest): Promise<void> => {
   for (const forgotten of await loadForgotten(deps, [request]))
@@ -85,10 +85,11 @@ const areGivenUp = async ({ pool, clock, limits }: EraseDeps): Promise<boolean> 
 const loadIds = async (pool: Pool, requests: readonly OpenRequest[]): Promise<readonly Ids[]> => {
   const { rows } = await pool.query<Ids>(
     `select r.workspace_id as "workspaceId", t.kind, t.value
-       from (select request_id, kind, value from deletion_subject where value is not null
-              union select request_id, kind, value from deletion_identity) t
+       from (select request_id, kind, value, hash from deletion_subject where value is not null
+              union all select request_id, kind, value, null from deletion_identity) t
        join deletion_request r on r.id = t.request_id
-      where r.id = any($1)`,
+      where r.id = any($1) and (r.kind <> 'suppress_only'
+        or exists (select from suppression s where s.hash = t.hash and s.suppressed))`,
     [requests.map(({ id }) => id)],
   )
   return rows

@@ -1,4 +1,5 @@
 // What a status or a broken connection means: worth another try, or final, and in which word.
+import type { DeadReason } from '../domain/dead-reason.ts'
 import type { Answer } from '../domain/round.ts'
 
 /** 2xx succeeds; 408, 425, 429 and 5xx pass; everything else is final. */
@@ -10,7 +11,7 @@ export const classifyStatus = (status: number, retryAfterMs: number | null): Ans
   return { type: 'final', reason: `status_${status}`, status }
 }
 
-const finalCodes: Readonly<Record<string, string>> = {
+const finalCodes: Readonly<Record<string, DeadReason>> = {
   DEPTH_ZERO_SELF_SIGNED_CERT: 'tls_self_signed',
   MILLRACE_SELF_SIGNED: 'tls_self_signed',
   SELF_SIGNED_CERT_IN_CHAIN: 'tls_private_root',

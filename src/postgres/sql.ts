@@ -35,10 +35,13 @@ export type Listener = {
   readonly reconnected: () => void
 }
 
-/** SQLSTATE of a driver error, or `null`. 40P01 and 40001 mean: replay the transaction. */
+/**
+ * SQLSTATE of a driver error, or `null`. 40P01 and 40001 mean: replay the transaction. No class of Postgres
+ * begins with an E, as all codes of the operating system do: `EPIPE` is as long as an SQLSTATE.
+ */
 export const sqlState = (error: unknown): string | null => {
   const code = (error as { code?: unknown } | null)?.code
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : null
+  return typeof code === 'string' && /^(?!E)[0-9A-Z]{5}$/.test(code) ? code : null
 }
 
 export const isReplayable = (error: unknown): boolean => {

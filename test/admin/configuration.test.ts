@@ -208,6 +208,22 @@ describe('configuring over the admin API', async () => {
       path: '/where',
       message: expect.stringMatching(/^line 1, column 11: /),
     })
+    // What it refers to is looked up only when it is read; its place is still known.
+    for (const [where, message] of [
+      [
+        "trait('a') = 1\nAND audience('nobody')",
+        'line 2, column 5: expected the key of an audience: there is none "nobody"',
+      ],
+      ["audience('by_text')", 'line 1, column 1: expected no audience that refers to itself'],
+      [
+        "trait('a') > computed('none')",
+        'line 1, column 14: expected the key of a computed trait: there is none "none"',
+      ],
+    ] as const) {
+      const lost = await admin('PATCH', `${path}/${made.body.id}`, { where })
+      const [problem] = lost.body.error.problems
+      expect(problem).toMatchObject({ path: '/where', message: expect.stringContaining(message) })
+    }
     expect((await admin('DELETE', `${path}/${made.body.id}`)).status).toBe(204)
   })
 

@@ -81,7 +81,14 @@ describe('deliveries for operators', async () => {
       query = `limit=3&after=${next}`
     }
     expect(pages).toEqual([['m1', 'm2', 'm3'], ['m4', 'm5', 'm6'], ['m7']])
-    for (const wrong of ['since=yesterday', 'after=x', 'limit=0', 'type=click', 'reasons=x'])
+    for (const wrong of [
+      'since=yesterday',
+      'after=x',
+      'limit=0',
+      'type=click',
+      'reasons=x',
+      'reason=x',
+    ])
       expect((await viewer('GET', `/admin/v1/dead?${wrong}`)).status, wrong).toBe(400)
     expect((await nobody('GET', '/admin/v1/dead')).status).toBe(401)
   })
@@ -97,6 +104,10 @@ describe('deliveries for operators', async () => {
 
   test('a recovery is counted, made, paused, resumed and cancelled, and the audit log knows', async () => {
     const wish = { destinationId, reason: 'status_400', until: '2026-03-15T11:59:30Z' }
+    const mistaken = await admin('POST', '/admin/v1/recoveries', { ...wish, reason: 'expierd' })
+    expect([mistaken.status, mistaken.body.error.problems[0].path]).toEqual([400, '/reason'])
+    expect(mistaken.body.error.message).toContain('"expired"')
+    expect(mistaken.body.error.message).toContain('status_4')
     expect((await admin('POST', '/admin/v1/recoveries', { ...wish, dryRun: true })).body).toEqual({
       dryRun: true,
       matched: 5,

@@ -104,6 +104,11 @@ describe('replays', async () => {
     expect((await refused({ ratePerSecond: 0 }))[0]).toBe(400)
     expect(await refused({ since: undefined })).toEqual([400, 'field_missing', '/since'])
     expect((await refused({ reasons: [] }))[0]).toBe(400)
+    expect(await refused({ reasons: ['expired', 'expierd'] })).toEqual([
+      ...[400, 'field_invalid', '/reasons/1'],
+    ])
+    // Of a status that is tried again a message dies "expired".
+    expect((await refused({ reasons: ['status_503'] }))[0]).toBe(400)
   })
 
   test('is made, watched and steered, and every step stands in the audit log', async () => {
@@ -169,6 +174,9 @@ describe('replays', async () => {
       ...['replay', '--destination', 'Webhooks', '--reason', 'expired', '--dry-run'],
     ])
     expect([counted.code, counted.out]).toEqual([0, expect.stringMatching(/^would send [01] call/)])
+    const mistaken = ['replay', '--destination', 'Webhooks', '--reason', 'expierd', '--dry-run']
+    const refused = await run(mistaken)
+    expect([refused.code, refused.err]).toEqual([2, expect.stringContaining('"expired"')])
     const from = ['replay', '--destination', 'Webhooks', '--reason', 'expired', '--rate', '5']
     expect((await run(from)).code).toBe(0)
     const { replays } = (await viewer('GET', path)).body

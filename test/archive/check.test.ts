@@ -3,7 +3,10 @@ import { copyFile, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { checkArchive } from '../../src/archive/inspect.ts'
+import { pathOf, readPath, type SegmentName } from '../../src/archive/name.ts'
 import { reindexArchive } from '../../src/archive/reindex.ts'
+import type { Store, Stored } from '../../src/archive/store.ts'
+import type { Pool } from '../../src/postgres/sql.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { aCall, aRig, plain, type Rig, readAll, until } from './rig.ts'
 import { isArchived } from './whole.ts'
@@ -27,6 +30,16 @@ beforeEach(async () => {
 })
 
 afterEach(() => rig.stop())
+
+/** The order in which a store tells of its files means nothing. */
+const backwards = (store: Store): Store => ({
+  ...store,
+  list: async function* (folder) {
+    const all: Stored[] = []
+    for await (const one of store.list(folder)) all.unshift(one)
+    yield* all
+  },
+})
 
 const index = async () => {
   const { rows } = await pool.query(
@@ -70,8 +83,11 @@ test('the index is made anew from the store alone, the same, and archiving goes 
   const other = leftOver.replace(/\.\d+\.0\.ndjson/, '.0.0.ndjson')
   await copyFile(join(rig.folder, leftOver), join(rig.folder, other))
   await pool.query('truncate archive_segment, position')
-  const made = await reindexArchive({ pool, store: rig.store, at: rig.clock() })
-  expect(made).toEqual({ segments: before.length, entries: 60, refused: [] })
+  expect(before.length).toBeGreaterThan(3)
+  const store = backwards(rig.store)
+  const pieces = { pieceMax: 3 }
+  const made = await reindexArchive({ pool, store, at: rig.clock(), limits: pieces })
+  expect(made).toEqual({ segments: before.length, entries: 60, leftOut: 0, refused: [] })
   expect(await index()).toEqual(before)
   await rig.send(...Array.from({ length: 20 }, (_, at) => aCall({ userId: `u${at % 4}` })))
   rig.start({ limits })
@@ -96,4 +112,51 @@ test('a file that cannot be read is left out, and said so', async () => {
   const { refused, segments } = await reindexArchive({ pool, store: rig.store, at: rig.clock() })
   expect(refused.map(({ path }) => path)).toEqual([first])
   expect(segments).toBe((await rig.files()).length - 1)
+})
+
+test('an archive of any number of files is gone through a piece at a time', async () => {
+  const before = await index()
+  const name = readPath((await rig.named())[0] ?? '') as SegmentName
+  let listed = 0
+  let noted = 0
+  let mostAtOnce = 0
+  // Left over from an owner before, as many as a long archive has segments.
+  async function* many(folder: string) {
+    if (folder === 'calls/')
+      for (let at = 1n; at <= 5_000n; at += 1n) {
+        const path = pathOf({ ...name, next: name.next + at, epoch: 0n })
+        listed += 1
+        mostAtOnce = Math.max(mostAtOnce, listed - noted)
+        yield { path, bytes: 1 }
+      }
+    yield* rig.store.list(folder)
+  }
+  const watched: Pool = {
+    ...pool,
+    connect: (use) =>
+      pool.connect((connection) =>
+        use({
+          ...connection,
+          query: (text, values) => {
+            if (text.startsWith('insert into found_segment')) noted = listed
+            return connection.query(text, values)
+          },
+        }),
+      ),
+  }
+  const store = { ...rig.store, list: many }
+  const limits = { pieceMax: 100 }
+  const made = await reindexArchive({ pool: watched, store, at: rig.clock(), limits })
+  expect(made).toEqual({ segments: before.length, entries: 60, leftOut: 0, refused: [] })
+  expect(await index()).toEqual(before)
+  expect([listed, mostAtOnce]).toEqual([5_000, 100])
+})
+
+test('of files that cannot be read the first are told, and all are counted', async () => {
+  const named = await rig.named()
+  for (const path of named) await writeFile(join(rig.folder, path), 'nothing')
+  const limits = { refusedMax: 2 }
+  const made = await reindexArchive({ pool, store: rig.store, at: rig.clock(), limits })
+  expect(made.refused.map(({ path }) => path)).toEqual(named.slice(0, 2))
+  expect(made).toMatchObject({ segments: 0, leftOut: named.length })
 })

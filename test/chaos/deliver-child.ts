@@ -6,6 +6,7 @@ import { pino } from 'pino'
 import { openAlerts } from '../../src/deliver/alerts.ts'
 import { startDeliver } from '../../src/deliver/deliver.ts'
 import { openMeter } from '../../src/deliver/meter.ts'
+import { watchHeap } from '../../src/heap.ts'
 import { openPost } from '../../src/http/open-post.ts'
 import { openCodecs } from '../../src/log/avro.ts'
 import { kafkaSource } from '../../src/log/kafka.ts'
@@ -29,6 +30,7 @@ const pass = (point: Failpoint): void => {
   if (left === 0) process.kill(process.pid, 'SIGKILL')
 }
 
+watchHeap()
 const logger = pino({ level: 'warn' }, pino.destination(2))
 const pool = openPool({ url: databaseUrl, connectionsMax: 8, name: 'chaos' })
 const isPosition = (text: string) => /update position|into position/.test(text)

@@ -67,6 +67,16 @@ export const openLine = async (options: Options) => {
     expect(Object.values(outcomes).reduce((sum, some) => sum + some, 0n)).toBe(consumed)
     return lines
   }
+  /** With all that says why. */
+  const buried = async () => {
+    const { rows } = await database.pool.query(
+      `select d.destination_id, d.topic, d.partition, d.log_offset, d.message_id, d.reason, d.status, d.attempts,
+         d.first_try_at, d.dead_at, (select array_agg(a.started_at::text || ' ' || a.outcome order by a.started_at)
+           from attempt a where a.message_id = d.message_id and a.destination_id = d.destination_id) as tries
+         from dead d order by d.dead_at limit 20`,
+    )
+    return rows
+  }
   return {
     seen,
     start,
@@ -93,6 +103,7 @@ export const openLine = async (options: Options) => {
       const lines = await balanced()
       const { delivered, dead, consumed, duplicate } = sumLedger(lines)
       const repeated = lines.reduce((sum, line) => sum + line.repeated, 0n)
+      expect(await buried()).toEqual([])
       expect(dead).toBe(0n)
       expect(delivered - repeated).toBe(BigInt(pairs))
       // An append that failed may have been written all the same, and was made again.

@@ -1,14 +1,16 @@
-// `npm run chaos -- [deliver] [--seed N] [--runs N]`: the proofs of delivery under faults; short without `deliver`.
+// `npm run chaos -- [deliver] [--seed N] [--runs N] [--destinations N]`: the proofs of delivery under faults; short without `deliver`.
 import { spawn } from 'node:child_process'
 import { parseArgs } from 'node:util'
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { seed: { type: 'string' }, runs: { type: 'string' } },
+  options: { seed: { type: 'string' }, runs: { type: 'string' }, destinations: { type: 'string' } },
 })
 const [part, ...more] = positionals
 if ((part !== undefined && part !== 'deliver') || more.length > 0) {
-  process.stderr.write('usage: npm run chaos -- [deliver] [--seed N] [--runs N]\n')
+  process.stderr.write(
+    'usage: npm run chaos -- [deliver] [--seed N] [--runs N] [--destinations N]\n',
+  )
   process.exit(2)
 }
 const isLong = part === 'deliver'
@@ -21,6 +23,7 @@ const run = spawn('vitest', ['run', '--project', 'chaos*'], {
     CHAOS_FORM: isLong ? 'long' : 'short',
     SEED: seed,
     ...(values.runs === undefined ? {} : { CHAOS_RUNS: values.runs }),
+    ...(values.destinations === undefined ? {} : { CHAOS_DESTINATIONS: values.destinations }),
   },
 })
 run.on('exit', (code) => process.exit(code ?? 1))

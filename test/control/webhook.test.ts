@@ -38,6 +38,20 @@ describe('the webhooks of a destination', () => {
     expect(judgeUrl(url)).toEqual([])
   })
 
+  test('a URL that is too long says how long it is, and how long it may be', () => {
+    const longest = `http://a.test/${'x'.repeat(2_034)}`
+    expect(longest.length).toBe(2_048)
+    expect(judgeUrl(longest)).toEqual([])
+    const rules = { addresses: { allowPrivate: true, allowed: [] } }
+    const [problem] = webhooksProblems(
+      [aWebhook({ url: `http://a.test/${'é'.repeat(400)}` })],
+      rules,
+      '',
+    )
+    expect(problem?.message).toContain('2414 characters')
+    expect(problem?.message).toContain('at most 2048')
+  })
+
   test.each([
     '',
     'a.test/hook',
@@ -60,6 +74,9 @@ describe('the webhooks of a destination', () => {
     'http:////a.test/',
     'http://a.test/\ud800',
     `http://a.test/${'x'.repeat(2_048)}`,
+    // By what is sent, and by what is kept.
+    `http://a.test/${'é'.repeat(400)}`,
+    `http://a.test/${'ü/../'.repeat(400)}`,
   ])('the URL %j is refused', (url) => {
     expect(judgeUrl(url)).toEqual(['/webhooks/0/url webhook_url_invalid'])
   })

@@ -162,6 +162,32 @@ test('each destination takes what its integrations name and historical switch al
   expect(eventsOf(fresh)).toEqual(['all', 'not-other'])
 })
 
+test('of an import a destination whose historical switch is off takes what is not of the past', async () => {
+  const [all, fresh, lenient] = [await receiver(), await receiver(), await receiver()]
+  const day = 86_400_000
+  const off = { historical: false }
+  const destinations = [
+    aDestination({ id: 1, name: 'All', webhooks: to(all.url) }),
+    aDestination({ id: 2, name: 'Fresh', ...off, webhooks: to(fresh.url) }),
+    aDestination({
+      ...{ id: 3, name: 'Lenient', ...off, historicalAfterMs: 30 * day },
+      webhooks: to(lenient.url),
+    }),
+  ]
+  const rig = open(aLive({ destinations }))
+  rig.start()
+  const ages = { 'a year': 365 * day, 'a week': 7 * day, 'a day': day, 'an hour': 3_600_000 }
+  const calls = Object.entries(ages).map(([event, age]) =>
+    rig.aCall({ messageId: event, event, timestamp: rig.now() - age }),
+  )
+  await rig.append(calls, 'calls.import')
+  await drained(rig)
+  const eventsOf = ({ requests }: typeof all) => requests.map(({ json }) => json['event'])
+  expect(eventsOf(all)).toEqual(Object.keys(ages))
+  expect(eventsOf(fresh)).toEqual(['a day', 'an hour'])
+  expect(eventsOf(lenient)).toEqual(['a week', 'a day', 'an hour'])
+})
+
 test('calls of a source without destinations, and deletion requests, pass by', async () => {
   const hook = await receiver()
   const sources = [aSource(), aSource({ id: 2, writeKey: 'wk_2' })]
@@ -213,13 +239,11 @@ test('a hanging destination does not hold up another', async () => {
     aDestination({ id: 2, name: 'B', webhooks: to(healthy.url) }),
   ]
   const rig = open(aLive({ destinations }), { limits: { laneMax: 20, roundsPerLaneMax: 2 } })
-  rig.start({}, 9_500)
+  // No timeout of the hanging one frees anything: the test gives up before.
+  rig.start({}, 600_000)
   const users = Array.from({ length: 200 }, (_, at) => `u${at}`)
   await rig.append(users.map((userId) => rig.aCall({ userId })))
-  const started = performance.now()
   await until(() => healthy.requests.length === 200, 'all arrive at the healthy one')
-  // Sooner than the hanging one's first timeout could have freed anything.
-  expect(performance.now() - started).toBeLessThan(9_000)
   expect(hanging.atOnceMax).toBeLessThanOrEqual(2)
   const parked = await rowsOf('parked')
   expect(parked.length).toBeGreaterThan(100)

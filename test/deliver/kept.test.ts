@@ -9,7 +9,7 @@ const chain = {} as Chain
 const work = (task: Task, partition = ours): Work => ({ task, partition, settled: () => undefined })
 const delivered = (id: bigint) => ({ type: 'delivered', id, chain }) as const
 const bury = (id: bigint) => {
-  const burial = { id, reason: 'expired', status: null, attempts: 1, firstTryAt: null }
+  const burial = { id, reason: 'expired' as const, status: null, attempts: 1, firstTryAt: null }
   return { type: 'bury', burial, chain } as const
 }
 const nobody = new Set<bigint>()

@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
+import { enableUrl, loadStandings } from '../../src/admin/url-store.ts'
+import { recoveredKeys } from '../../src/deliver/alert-about.ts'
 import { aDestination, aLive, aWebhook, to } from '../support/configuration.ts'
 import { until } from '../support/until.ts'
 import { useRig } from './rig.ts'
@@ -116,15 +118,16 @@ test('a dead URL beside a healthy one parks nothing, and is asked again only as 
 
 test('a slow URL beside a fast one holds back no more than its own requests', async () => {
   const [slow, fast] = [await receiver(), await receiver()]
-  slow.reply(() => 'hang')
+  const answered = Promise.withResolvers<number>()
+  slow.reply(() => answered.promise)
   const webhooks = [aWebhook({ url: slow.url, concurrencyMax: 3 }), aWebhook({ url: fast.url })]
   const rig = open(aLive({ destinations: [aDestination({ webhooks })] }))
-  rig.start({}, 9_500)
-  const started = performance.now()
+  // No timeout makes room: the test gives up before.
+  rig.start({}, 600_000)
   await rig.append(fromUsers(rig, 100))
   await until(() => fast.requests.length === 100, 'the fast one has all')
-  expect(performance.now() - started).toBeLessThan(9_000)
   expect(slow.requests.length).toBe(3)
+  answered.resolve(200)
 })
 
 test('a URL that refuses everything is held, so that a bad deploy costs few messages', async () => {
@@ -188,6 +191,38 @@ test('a URL that says 410 is disabled for every process, until an operator enabl
   await rig.append([rig.aCall()])
   await drained(rig)
   expect(gone.requests.length).toBe(2)
+})
+
+test('a URL that was saved longer than an index takes is shared all the same, and holds up no other', async () => {
+  const [gone, other] = [await receiver(), await receiver()]
+  gone.reply(() => 410)
+  other.reply(() => 410)
+  // Nothing that Postgres could pack into less than a page's third.
+  const letters = Array.from({ length: 1_300 }, (_, at) => 0x4e00 + ((at * at * 7_919) % 20_011))
+  const long = `${gone.url}/${String.fromCharCode(...letters)}`
+  const destinations = [
+    aDestination({ id: 1, name: 'A', webhooks: to(long) }),
+    aDestination({ id: 2, name: 'B', webhooks: to(other.url) }),
+  ]
+  const rig = open(aLive({ destinations }))
+  const life = rig.start()
+  await rig.append([rig.aCall()])
+  await drained(rig)
+  await until(async () => (await storedUrls()).length === 2, 'both are on record')
+  await life.running.stop()
+  rig.start()
+  await rig.append([rig.aCall()])
+  await drained(rig)
+  expect([gone.requests.length, other.requests.length]).toEqual([1, 1])
+  const standings = { destinationId: 1, urls: [long], at: new Date(rig.now()) }
+  expect(await loadStandings(database.pool, standings)).toMatchObject([{ state: 'disabled' }])
+  gone.reply(() => 200)
+  expect(await enableUrl(database.pool, { destinationId: 1, url: long })).toBe(true)
+  await until(() => events.at(-1)?.to.state === 'ok', 'the operator is heard')
+  expect(events.at(-1)?.url).toBe(long)
+  expect((await storedUrls()).map(({ url }) => url)).toEqual([other.url])
+  // Alerts are looked up by such keys.
+  for (const key of recoveredKeys(1, long)) expect(key.length).toBeLessThan(2_700)
 })
 
 const pem = (name: string) => readFileSync(new URL(`../http/tls/${name}`, import.meta.url), 'utf8')

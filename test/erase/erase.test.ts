@@ -4,6 +4,7 @@ import { logKey } from '../../src/domain/message.ts'
 import { findTraces } from '../../src/erase/traces.ts'
 import { audience, performed } from '../project/rig.ts'
 import { cloneDatabase } from '../support/database.ts'
+import { dumpedTraces } from '../support/dump.ts'
 import { type Erasing, openErasing, until } from './rig.ts'
 
 const { pool } = await cloneDatabase()
@@ -71,6 +72,9 @@ test('a user is erased, each affected source’s destinations are told once, and
   expect((await findTraces(pool, 'secret-u1')).map(({ table }) => table)).toEqual(
     expect.arrayContaining(['identity', 'membership', 'ustate']),
   )
+  const dumped = () => dumpedTraces(pool, ['secret-u1', 'secret-a1'])
+  // Rows as text, and what is packed within them.
+  expect(await dumped()).toEqual(expect.arrayContaining(['public.identity', 'public.ustate']))
   const asked = rig.clock().toISOString()
   const id = await rig.ask({ ids: [user('secret-u1')] })
   rig.advance(1_000)
@@ -81,6 +85,7 @@ test('a user is erased, each affected source’s destinations are told once, and
   expect(await rig.members(1)).toEqual(['u2'])
   await until('the outbox is empty', async () => (await left('outbox')) === 0)
   for (const trace of ['secret-u1', 'secret-a1']) expect(await findTraces(pool, trace)).toEqual([])
+  expect(await dumped()).toEqual([])
   const notice = { type: 'delete', userId: 'secret-u1', timestamp: asked }
   // Source 1 has two that are on and have a URL, source 2 one of them; source 3 never saw the user.
   expect((await told(rig)).toSorted()).toEqual([
@@ -131,7 +136,7 @@ test('whoever is suppressed is not heard until they are heard again, and keeps t
   await rig.caughtUp()
   const id = await rig.ask({ kind: 'suppress_only', ids: [user('u1'), user('u2')] })
   rig.erase()
-  await rig.reaches(id, 'done')
+  await rig.reaches(id, 'waiting')
   await rig.send({ userId: 'u2' }, { userId: 'u3' })
   await rig.caughtUp()
   expect(await rig.members(1)).toEqual(['u1', 'u3'])
@@ -204,6 +209,12 @@ test('what is parked, dead or told of the user goes, and of others stays', async
       [at, at_, `no user ${userId}`],
     )
   }
+  const dumped = () => dumpedTraces(pool, ['secret-u1'])
+  expect(await dumped()).toEqual(
+    expect.arrayContaining(
+      ['attempt_test', 'dead', 'parked_body_test'].map((name) => `public.${name}`),
+    ),
+  )
   const id = await rig.ask({ ids: [user('secret-u1')] })
   rig.relay()
   rig.erase()
@@ -211,6 +222,7 @@ test('what is parked, dead or told of the user goes, and of others stays', async
   await until('notices are in the log', async () => (await told(rig)).length === 2)
   await until('the outbox is empty', async () => (await left('outbox')) === 0)
   expect(await findTraces(pool, 'secret-u1')).toEqual([])
+  expect(await dumped()).toEqual([])
   expect(await Promise.all(['parked', 'parked_body', 'dead', 'attempt'].map(left))).toEqual([
     1, 1, 1, 1,
   ])
@@ -253,10 +265,7 @@ test('what is parked of a suppressed visitor is given up, though its body names 
     const key = logKey({ workspaceId: 1, sourceId: 1, userId: null, anonymousId })
     return createHash('sha1').update(key).digest().readBigInt64BE(0)
   }
-  for (const [n, anonymousId] of [
-    [11, 'a1'],
-    [12, 'a2'],
-  ] as const) {
+  const parkOne = async (n: number, anonymousId: string) => {
     await pool.query('insert into parked_body (body_id, created_at, bytes) values ($1, $2, $3)', [
       ...[n, at, Buffer.from('{"type":"track"}')],
     ])
@@ -264,16 +273,29 @@ test('what is parked of a suppressed visitor is given up, though its body names 
       `insert into parked (topic, partition, log_offset, destination_id, chain, message_id, type, reason,
          body_id, body_at, body_bytes, parked_at)
        values ('calls', 0, $1, 1, $3, $4, 'track', 'temporary', $1, $2, 9, $2)`,
-      [n, at, chainOf(anonymousId), anonymousId],
+      [n, at, chainOf(anonymousId), `${anonymousId} ${n}`],
     )
   }
-  const id = await rig.ask({ kind: 'suppress_only', ids: [{ kind: 'anonymous', value: 'a1' }] })
+  const listed = async () => {
+    const { rows } = await pool.query<{ id: string }>(
+      `select p.message_id as id from parked_erasure e join parked p on p.id = e.parked_id
+        order by log_offset`,
+    )
+    return rows.map(({ id }) => id)
+  }
+  for (const who of [1, 2, 3]) await parkOne(10 + who, `a${who}`)
+  const ids = ['a1', 'a3'].map((value) => ({ kind: 'anonymous' as const, value }))
+  const id = await rig.ask({ kind: 'suppress_only', ids })
   rig.erase()
+  await rig.reaches(id, 'waiting')
+  expect(await listed()).toEqual(['a1 11', 'a3 13'])
+  // Rounds that were on their way park more; meanwhile somebody is heard again.
+  for (const who of [1, 2, 3]) await parkOne(20 + who, `a${who}`)
+  const heard = await rig.ask({ kind: 'unsuppress', ids: ids.slice(1) })
+  await rig.reaches(heard, 'done')
+  rig.advance(10_000)
   await rig.reaches(id, 'done')
-  const { rows } = await pool.query(
-    'select p.message_id as id from parked_erasure e join parked p on p.id = e.parked_id',
-  )
-  expect(rows).toEqual([{ id: 'a1' }])
+  expect(await listed()).toEqual(['a1 11', 'a3 13', 'a1 21'])
 })
 
 test('whom a replay was asked for is forgotten with the user, and selects nobody else instead', async () => {

@@ -4,6 +4,7 @@ import { afterAll, expect, test } from 'vitest'
 import { findTraces } from '../../src/erase/traces.ts'
 import { acceptsWriteKey, apply } from '../support/applied.ts'
 import { cloneDatabase } from '../support/database.ts'
+import { dumpedTraces } from '../support/dump.ts'
 import { type MillraceProcess, startProcess } from '../support/process.ts'
 import { openReceiver } from '../support/receiver.ts'
 import { seed } from '../support/seed.ts'
@@ -118,6 +119,7 @@ test('killed at random, every user is deleted, and each affected source is told 
     'the rest is parked',
     longMs,
   )
+  expect(await dumpedTraces(pool, ['leaver-'])).toContain('public.identity')
   for (let group = 0; group < groups; group++) {
     const leaving = all.filter((user) => user % groups === group)
     const half = Math.ceil(leaving.length / 2)
@@ -184,6 +186,8 @@ test('killed at random, every user is deleted, and each affected source is told 
     await sleep(500)
   }
   await until(async () => (await left()) === '[]', `no trace is left (SEED=${seed})`, longMs)
+  // Not by what looks for traces itself: everything that the database holds, copied out.
+  expect([await dumpedTraces(pool, ['leaver-']), seed]).toEqual([[], seed])
   isOver = true
   await time
   await stays.stop()

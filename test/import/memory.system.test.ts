@@ -15,8 +15,8 @@ import { aTrack, ndjson } from './rig.ts'
 
 /** Ten million take an hour or two, and some 30 GB of disk. */
 const calls = Number(process.env['IMPORT_CALLS'] ?? 100_000)
-/** Compilers, caches and the young heap take their size first. */
-const settling = 20_000
+/** Compilers, caches and the young heap take their size first, and the heap's swings are of every length. */
+const settling = Math.max(20_000, calls / 50)
 /** Less than the content of the short form already is. */
 const growthMax = 180e6
 const rssMax = 512e6

@@ -126,10 +126,10 @@ export const reduce = (
     max: () => sorted.at(-1),
     first: () => values.find(isScalar),
     last: () => values.findLast(isScalar),
-    distinct: () => different().length || undefined,
+    distinct: () => different().length,
     unique: () => (texts.length === 0 ? undefined : different()),
     mode: () => frequent().sort((a, b) => times(b) - times(a))[0],
-    distinct_days: () => new Set(events.map(({ te }) => localDay(timezone, te))).size || undefined,
+    distinct_days: () => new Set(events.map(({ te }) => localDay(timezone, te))).size,
   }
   return made[reducer]()
 }

@@ -201,6 +201,8 @@ describe.for(consumers.map((consumer) => ({ consumer })))('through $consumer', (
 describe.for([{ consumer: 'lib_curl' }, { consumer: 'fork_curl' }] as const)(
   '$consumer queues and',
   ({ consumer }) => {
+    /** How much is sent at once is asked here, and not how soon a busy machine answers. */
+    const patient = { connect_timeout: 120, request_timeout: 120 }
     const counted = (count: number, padding = ''): Order['calls'] =>
       Array.from({ length: count }, (_, n) => [
         'track',
@@ -209,7 +211,7 @@ describe.for([{ consumer: 'lib_curl' }, { consumer: 'fork_curl' }] as const)(
 
     phpTest('sends every hundred calls, and the rest at the end of the page', async () => {
       const forward = await openForward(collectUrl())
-      await visit(forward.url, { consumer, calls: counted(250) })
+      await visit(forward.url, { consumer, options: patient, calls: counted(250) })
       await until(() => forward.calls().length === 250, 'all are sent')
       expect(forward.seen.map((_, at) => forward.messageIds()[at]?.length).toSorted()).toEqual([
         100, 100, 50,
@@ -221,6 +223,7 @@ describe.for([{ consumer: 'lib_curl' }, { consumer: 'fork_curl' }] as const)(
       const forward = await openForward(collectUrl())
       const { heard } = await visit(forward.url, {
         consumer,
+        options: patient,
         calls: counted(60, 'x'.repeat(30_000)),
       })
       await until(() => forward.calls().length === 60, 'all are sent')
@@ -233,7 +236,7 @@ describe.for([{ consumer: 'lib_curl' }, { consumer: 'fork_curl' }] as const)(
       'refuses calls over max_queue_size, tells the handler, and sends the others',
       async () => {
         const forward = await openForward(collectUrl())
-        const options = { max_queue_size: 10 }
+        const options = { ...patient, max_queue_size: 10 }
         const { results, heard } = await visit(forward.url, {
           consumer,
           options,

@@ -2,7 +2,6 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import type { Message } from '../../src/domain/message.ts'
-import { openCodecs } from '../../src/log/avro.ts'
 import { partitionsOf } from '../../src/log/partitions.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
 import type { Running } from '../../src/running.ts'
@@ -10,7 +9,7 @@ import { findSyncRun, requestSync } from '../../src/sync/request.ts'
 import { startSync } from '../../src/sync/sync.ts'
 import { answers } from '../oracle/oracle.ts'
 import { peopleOf } from '../oracle/people.ts'
-import { aRig, audience, type Rig, type Sent, until } from '../project/rig.ts'
+import { aRig, audience, type Sent, until } from '../project/rig.ts'
 import { aDestination } from '../support/configuration.ts'
 import type { Call, Condition, Json } from '../support/language.ts'
 import { changesBetween, withoutDuplicates } from '../support/told.ts'
@@ -24,9 +23,9 @@ import {
   starts,
   withoutOrder,
 } from './audience-history.ts'
+import { cameTo, codecs, line, lineOf, nameOf, outboundOf, type Told } from './audience-told.ts'
 import { type Forgotten, openForgetting } from './forgetting.ts'
 
-const codecs = await openCodecs({})
 const day = 86_400_000
 
 /** What may happen before a step. */
@@ -146,6 +145,10 @@ export const openLine = async (pool: Pool, scene: Opening) => {
     if (turn === 'same') now = now.map(saidOtherwise)
     if (turn === 'swap') now = swapped(now)
   }
+  const publish = () => {
+    const audiences = there.map((it) => configured(it, now.indexOf(it)))
+    rig.live.replace({ audiences, destinations: [aDestination()] })
+  }
   const synced = async (): Promise<readonly Told[]> => {
     await rig.built()
     const ids = there.map((it) => now.indexOf(it) + 1)
@@ -178,8 +181,14 @@ export const openLine = async (pool: Pool, scene: Opening) => {
         at < late.from ? definitions.filter((_, index) => isLate(index)).map(({ key }) => key) : [],
       )
       there = now.filter((it) => !absent.has(it.key) && !refersTo(it, absent, now))
-      const audiences = there.map((it) => configured(it, now.indexOf(it)))
-      rig.live.replace({ audiences, destinations: [aDestination()] })
+      publish()
+    },
+    /** All of them from now on, of the same keys in the same order. */
+    define: (all: readonly Definition[]) => {
+      isMade = true
+      now = all
+      there = all
+      publish()
     },
     /** Nobody is told of it: whoever comes back under the same id begins with nothing. */
     forget: async (subject: Forgotten | null) => {
@@ -215,7 +224,8 @@ export const openLine = async (pool: Pool, scene: Opening) => {
       for (const it of told) said.set(nameOf(it), it.value)
       return told.map(lineOf).sort()
     },
-    synced: async (at: number) => {
+    /** What was said to be told, "key, user id, value", where it is what the naive evaluator says. */
+    synced: async (at: number): Promise<readonly string[]> => {
       const all = await synced()
       const told = (isMade ? cameTo(all, known) : all).map(lineOf)
       isMade = false
@@ -240,6 +250,7 @@ export const openLine = async (pool: Pool, scene: Opening) => {
             .sort(),
         )
       }
+      return told
     },
     stop: async () => {
       await Promise.all([stopProjectors(), sync.stop()])
@@ -247,24 +258,6 @@ export const openLine = async (pool: Pool, scene: Opening) => {
     },
   }
 }
-
-type Told = { readonly key: string; readonly userId: string; readonly value: Json }
-
-const nameOf = ({ key, userId }: Told) => `${key} ${userId}`
-
-/** The last of each, where it is another than was known before. */
-const cameTo = (told: readonly Told[], known: (it: Told) => Json | undefined): readonly Told[] => {
-  const last = new Map(told.map((it) => [nameOf(it), it]))
-  return [...last.values()].filter((it) => {
-    const nothing = it.key.startsWith('t') ? null : false
-    return JSON.stringify(it.value) !== JSON.stringify(known(it) ?? nothing)
-  })
-}
-
-const lineOf = ({ key, userId, value }: Told) => line(key, userId, value)
-
-const line = (of: string | number, userId: string | null, value: Json) =>
-  `${of} ${userId} ${JSON.stringify(value)}`
 
 const configured = ({ key, condition, ...over }: Definition, index: number) =>
   // Only syncs that are asked for: one of the schedule's own might fall between two calls of a step.
@@ -307,24 +300,3 @@ const swapped = (all: readonly Definition[]): readonly Definition[] => {
 
 const asCall = (message: Message): Call =>
   ({ ...message, ...JSON.parse(Buffer.from(message.body).toString()) }) as Call
-
-/** What was said since it was last asked: "key, user id, value", sorted. */
-const outboundOf = (rig: Rig) => {
-  const source = rig.log.source()
-  let from = 0n
-  return async (): Promise<readonly Told[]> => {
-    const until = (await source.bounds('outbound'))[0]?.end ?? 0n
-    const found: Told[] = []
-    for await (const { entries } of source.read({ topic: 'outbound', partition: 0, from, until }))
-      for (const { body } of await codecs.outbound.decode(entries.map(({ value }) => value))) {
-        // A notice of a deletion has none.
-        const { userId, traits = {} } = JSON.parse(Buffer.from(body).toString()) as {
-          userId: string
-          traits?: Record<string, Json>
-        }
-        for (const [key, value] of Object.entries(traits)) found.push({ key, userId, value })
-      }
-    from = until
-    return found
-  }
-}

@@ -121,7 +121,8 @@ export const playOne = (scene: OneScene): void => {
   for (const definition of scene.definitions) playDefinition(definition, scene)
 }
 
-const playDefinition = (
+/** Also at the first timers that run out on the way, and the instant before each. */
+export const playDefinition = (
   definition: Definition,
   { start, isNamed, definitions, steps }: OneScene,
 ) => {

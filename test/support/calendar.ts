@@ -26,8 +26,14 @@ export const localDay = (zone: string, at: number): number => {
 
 const starts = new Map<string, number>()
 
+/** After so many days the calendar is the same again, weekdays and all. */
+const fourCenturies = 146_097
+
 const dayStart = (zone: string, localDate: number): number => {
-  let start = starts.get(`${zone} ${localDate}`) ?? localDate * day - 15 * hour
+  // Years of fewer than four digits are written otherwise; before there were zones each place had always its own time.
+  if (localDate * day < Date.UTC(1001, 0))
+    return dayStart(zone, localDate + fourCenturies) - fourCenturies * day
+  let start = starts.get(`${zone} ${localDate}`) ?? localDate * day - 16 * hour
   while (localDay(zone, start) < localDate) start += 15 * minute
   starts.set(`${zone} ${localDate}`, start)
   return start
@@ -35,10 +41,16 @@ const dayStart = (zone: string, localDate: number): number => {
 
 /** ISO 8601 with a zone, or a date alone, which is when that day starts here; a bad date is missing. */
 export const dateOf = (value: Json | undefined, zone: string): number | null => {
-  const form = /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/
-  const [whole = '', date, time] = (typeof value === 'string' && form.exec(value)) || []
+  const form =
+    /^(\d{4}-\d\d-\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(\.\d{1,9})?)?(?:Z|([+-])(\d\d)(?::?([0-5]\d))?))?$/
+  const [, date, ...time] = (typeof value === 'string' && form.exec(value)) || []
   const midnight = Date.parse(`${date}T00:00:00Z`)
   if (Number.isNaN(midnight) || new Date(midnight).toISOString().slice(0, 10) !== date) return null
-  if (time !== undefined) return Number.isNaN(Date.parse(whole)) ? null : Date.parse(whole)
-  return dayStart(zone, midnight / day)
+  const [h, m, s = '0', fraction = '0', sign, hours = '0', minutes = '0'] = time
+  if (h === undefined) return dayStart(zone, midnight / day)
+  // A leap second is when the next minute begins.
+  if (Number(h) > 23 || Number(m) > 59 || Number(s) > 60) return null
+  const local = Number(h) * hour + Number(m) * minute + Number(s) * 1_000
+  const ahead = (Number(hours) * hour + Number(minutes) * minute) * (sign === '-' ? -1 : 1)
+  return midnight + local + Math.floor(Number(fraction) * 1_000) - ahead
 }

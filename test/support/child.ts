@@ -1,5 +1,6 @@
 // Millrace as a process of its own whose clock its parent drives: forked by process.ts, never by hand.
 import { type Environment, parseConfig } from '../../src/config.ts'
+import { watchHeap } from '../../src/heap.ts'
 import { openLogger } from '../../src/logger.ts'
 import { startMillrace } from '../../src/serve.ts'
 
@@ -30,6 +31,7 @@ process.on('message', (order: Order) => {
 // A parent that is gone cannot stop us any more; leaving takes the embedded server along.
 process.on('disconnect', () => process.exit(1))
 
+watchHeap()
 try {
   const config = parseConfig(start.env)
   const logger = openLogger({ level: config.logLevel, pretty: false })

@@ -68,7 +68,7 @@ const fixedWindow = (at: Reading): Window | null => {
   if (at.in('grid').given()) return at.refuse('expected no "grid" between dates')
   if (after === null || before === null || timezone === null) return null
   if (after !== undefined && before !== undefined && after >= before)
-    return at.refuse('expected "before" to be later than "after"')
+    return at.in('before').refuse('expected "before" to be later than "after"')
   return { type: 'fixed', after: after ?? null, before: before ?? null }
 }
 

@@ -185,6 +185,22 @@ test.each([
   ["event('A').within(3 days", 'days|', 'expected ")", found the end'],
   ["event('A').sources('x').count() >= 1", '|sources', 'expected one of where, within, between'],
   ["event('A')", "'A')|", 'expected a comparison'],
+  [
+    "event('A').within(7 days).timezone('Europe/Dublin').count() > 0",
+    '|timezone',
+    'no timezone(…) beside within(…)',
+  ],
+  [
+    "event('A').between(1 day, 2 days).calendar_days(3).count() > 0",
+    '|calendar_days',
+    'no calendar_days(…) beside between(…)',
+  ],
+  [
+    "event('A').after('2026-01-01').before('2026-01-01').count() > 0",
+    '|before',
+    'later than "after"',
+  ],
+  ["trait('id') = 9007199254740993", '|9007', 'told from 9007199254740992'],
   ["trait('a') = 1 trait('b') = 2", '1 |trait', 'expected AND, OR or the end'],
   ["(trait('a') = 1", '1|', 'expected AND, OR or ")"'],
   ["trait('a') is 1", '|is', 'expected a comparison'],

@@ -62,11 +62,25 @@ const readLinks = (cursor: Cursor, draft: Draft, depth: number | null): Chain['r
   return null
 }
 
+/** What of a window goes with what. */
+const besides: Readonly<Record<string, readonly string[]>> = {
+  last: ['grid'],
+  between_ago: ['grid'],
+  grid: ['last', 'between_ago'],
+  calendar_days: ['timezone'],
+  after: ['before', 'timezone'],
+  before: ['after', 'timezone'],
+  timezone: ['calendar_days', 'after', 'before'],
+}
+const linkOf: Readonly<Record<string, string>> = { last: 'within', between_ago: 'between' }
+
 type Link = { readonly name: string; readonly at: number; readonly depth: number | null }
 
 const readLink = (cursor: Cursor, draft: Draft, { name, at, depth }: Link): void => {
   const set = (key: string, value: Json) => {
     if (Object.hasOwn(draft.window, key)) cursor.refuse(`only one ${name}(…) of an event`, at)
+    const other = Object.keys(draft.window).find((held) => !besides[key]?.includes(held))
+    if (other !== undefined) cursor.refuse(`no ${name}(…) beside ${linkOf[other] ?? other}(…)`, at)
     draft.window[key] = value
     draft.places[key] = at
   }

@@ -75,7 +75,7 @@ const readText = (
       : {
           ok: false,
           problems: problems.map(({ path, message }) =>
-            placed(text, cursor.placeOf(json, path), message),
+            placedAt(text, cursor.placeOf(json, path), message),
           ),
         }
   } catch (cause) {
@@ -86,10 +86,10 @@ const readText = (
 
 const refused = (text: string, at: number, message: string): ReadText => ({
   ok: false,
-  problems: [placed(text, at, message)],
+  problems: [placedAt(text, at, message)],
 })
 
-const placed = (text: string, at: number, message: string): TextProblem => {
+export const placedAt = (text: string, at: number, message: string): TextProblem => {
   const before = text.slice(0, at).split('\n')
   return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1, message }
 }

@@ -8,12 +8,23 @@ export const readString = (cursor: Cursor, what: string): string =>
 export const readNumber = (cursor: Cursor): number =>
   cursor.peek().type === 'number' ? Number(cursor.take().text) : cursor.refuse('a number')
 
+/** Other whole numbers than the one that was meant are not compared with: ids are often long. */
+const readExact = (cursor: Cursor): number => {
+  const { text } = cursor.peek()
+  const value = Number(text)
+  const isWhole = /^-?\d+$/.test(text)
+  if (isWhole && BigInt(text) !== BigInt(value) && text !== String(value))
+    return cursor.refuse(`a number that can be told from ${value}, or a text in quotes`)
+  cursor.take()
+  return value
+}
+
 /** `undefined` when something else comes next. */
 export const tryLiteral = (cursor: Cursor): Json | undefined => {
   if (cursor.skip('literal')) return bracketed(cursor, () => readLiteral(cursor))
   const { type, text } = cursor.peek()
   if (type === 'string') return cursor.take().text
-  if (type === 'number') return Number(cursor.take().text)
+  if (type === 'number') return readExact(cursor)
   const truth = type === 'name' ? text.toLowerCase() : ''
   if (truth !== 'true' && truth !== 'false') return undefined
   cursor.take()
