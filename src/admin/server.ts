@@ -197,10 +197,10 @@ const answerOf = (deps: AdminDeps, error: unknown, request: FastifyRequest): Ans
   return failure('internal', 'this failed; the log says why')
 }
 
-/** The connection failed, not the statement: classes 08 and 57P, and what has no SQLSTATE at all. */
+/** The connection failed, not the statement: classes 08 and 57P, 25P03, and what has no SQLSTATE at all. */
 const isUnavailable = (error: unknown): boolean => {
   const state = sqlState(error)
-  if (state !== null) return state.startsWith('08') || state.startsWith('57P') || state === '53300'
+  if (state !== null) return /^(?:08|57P|25P03|53300)/.test(state)
   const { syscall, message } = error as { syscall?: unknown; message?: unknown }
   return (
     ['connect', 'read', 'write', 'getaddrinfo'].includes(String(syscall)) ||

@@ -113,7 +113,8 @@ const checkPartition = async (checking: Checking, place: Partition): Promise<voi
     note(checking, last.path, `offsets ${last.next} to ${end - 1n} after it are in no segment`)
 }
 
-const gapOf = (end: bigint, next: bigint): string =>
+/** What lies between the end of one segment and the beginning of the next. */
+export const gapOf = (end: bigint, next: bigint): string =>
   next > end
     ? `offsets ${end} to ${next - 1n} before it are in no segment`
     : `offsets ${next} to ${end - 1n} are in the segment before it as well`

@@ -60,6 +60,17 @@ export const readEpochs = async (sql: Sql) => {
   return rows
 }
 
+/** What the index so far names, and the store does not hold: how many, and the first of them. */
+export const findMissing = async (sql: Sql, max: number) => {
+  const { rows } = await sql.query<{ path: string; count: number }>(
+    `select path, (count(*) over ())::float8 as count from archive_segment s
+      where not exists (select from found_segment f where f.path = s.path)
+      order by topic, partition, first_offset limit $1`,
+    [Math.max(1, max)],
+  )
+  return { count: rows[0]?.count ?? 0, paths: rows.map(({ path }) => path).slice(0, max) }
+}
+
 /** In the transaction that swaps. */
 export const swapIndex = async (tx: Sql): Promise<void> => {
   await tx.query('delete from archive_segment')

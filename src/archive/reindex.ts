@@ -1,9 +1,18 @@
 // Making the index anew from the store alone: for a database that was lost, or a store that was moved.
 import type { Connection, Pool, Sql } from '../postgres/sql.ts'
-import { type Found, findSegments, inspect, pickedOf, rowOf } from './inspect.ts'
+import {
+  type Finding,
+  type Found,
+  findSegments,
+  gapOf,
+  inspect,
+  pickedOf,
+  rowOf,
+} from './inspect.ts'
 import { saveSegment } from './manifest.ts'
 import {
   closeGathering,
+  findMissing,
   foundInOrder,
   gathered,
   noteFound,
@@ -17,23 +26,27 @@ type Reindexing = {
   readonly pool: Pool
   readonly store: Store
   readonly at: Date
+  /** Make the index even so, without what is damaged or missing. */
+  readonly withoutDamaged?: boolean
   readonly limits?: Partial<typeof reindexLimits>
 }
 
 export const reindexLimits = {
   /** Names in memory at a time. */
   pieceMax: 1_000,
-  /** Of files that cannot be read, those that are told; the others are counted. */
+  /** Of what is damaged or missing, as many are told; the others are counted. */
   refusedMax: 1_000,
 }
 
 export type Reindexed = {
+  /** Whether the index is the new one: not where something is damaged or missing. */
+  readonly isMade: boolean
   readonly segments: number
   readonly entries: number
-  /** Files that were left out of the index. */
+  /** Files that cannot be read, files the index names that are not there, and gaps. */
   readonly leftOut: number
   /** The first of them, and why. */
-  readonly refused: readonly { readonly path: string; readonly problem: string }[]
+  readonly refused: readonly Finding[]
 }
 
 /** By topic and partition, where its last segment ends. */
@@ -42,19 +55,25 @@ type Ends = Map<string, { readonly topic: string; readonly partition: number; ne
 /**
  * Every file is read before a row is touched; then all rows change in one transaction. Whoever archives
  * meanwhile loses its partitions by that, and gains them again at the end of what the store holds.
+ *
+ * What no index names is swept when archiving begins. So an index that leaves out a file ends the file, and the
+ * copy that somebody brings back: it is made only where that is wanted.
  */
 export const reindexArchive = (work: Reindexing): Promise<Reindexed> =>
   work.pool.connect(async (connection) => {
     await openGathering(connection)
     await find(connection, work)
     const { made, ends } = await gather(connection, work)
-    // What fails leaves nothing: the connection is given up, and with it what it had begun.
-    await connection.query('begin')
-    await moveToEnds(connection, ends)
-    await swapIndex(connection)
-    await connection.query('commit')
+    const isMade = made.leftOut === 0 || work.withoutDamaged === true
+    if (isMade) {
+      // What fails leaves nothing: the connection is given up, and with it what it had begun.
+      await connection.query('begin')
+      await moveToEnds(connection, ends)
+      await swapIndex(connection)
+      await connection.query('commit')
+    }
     await closeGathering(connection)
-    return made
+    return { isMade, ...made }
   })
 
 const find = async (connection: Connection, { store, limits }: Reindexing): Promise<void> => {
@@ -71,15 +90,17 @@ const find = async (connection: Connection, { store, limits }: Reindexing): Prom
 
 const gather = async (connection: Connection, { store, at, limits }: Reindexing) => {
   const { pieceMax, refusedMax } = { ...reindexLimits, ...limits }
-  const made = {
-    segments: 0,
-    entries: 0,
-    leftOut: 0,
-    refused: [] as Reindexed['refused'][number][],
+  const refused: Finding[] = []
+  const made = { segments: 0, entries: 0, leftOut: 0, refused }
+  const refuse = (path: string, problem: string): void => {
+    made.leftOut += 1
+    if (refused.length < refusedMax) refused.push({ path, problem })
   }
   const ends: Ends = new Map()
   for await (const segment of pickedOf(foundInOrder(connection, pieceMax))) {
-    const { topic, partition, path, next } = segment
+    const { topic, partition, path, first, next } = segment
+    const last = ends.get(`${topic}/${partition}`)
+    if (last !== undefined && first !== last.next) refuse(path, gapOf(last.next, first))
     ends.set(`${topic}/${partition}`, { topic, partition, next })
     try {
       const row = rowOf(segment, await inspect(store, segment), at)
@@ -87,11 +108,12 @@ const gather = async (connection: Connection, { store, at, limits }: Reindexing)
       made.segments += 1
       made.entries += row.entries
     } catch (error) {
-      made.leftOut += 1
-      const problem = (error as Error).message
-      if (made.refused.length < refusedMax) made.refused.push({ path, problem })
+      refuse(path, (error as Error).message)
     }
   }
+  const missing = await findMissing(connection, refusedMax - refused.length)
+  made.leftOut += missing.count
+  for (const path of missing.paths) refused.push({ path, problem: 'it is not there' })
   return { made, ends }
 }
 

@@ -1,4 +1,6 @@
 // Many users in one value of a result: the driver's work for each row and column is most of a read's cost.
+import { rowsOf } from '../postgres/binary-copy.ts'
+import type { Connection } from '../postgres/sql.ts'
 import { unpackText } from './pack.ts'
 import type { UserState } from './state.ts'
 
@@ -50,3 +52,24 @@ export const readRows = (value: Buffer): readonly PackedRow[] => {
 
 const int8 = (bytes: Buffer, at: number): number =>
   bytes.readInt32BE(at) * 0x1_0000_0000 + bytes.readUInt32BE(at + 4)
+
+/**
+ * Without a lock, ahead of a transaction that will find by `ver` whether they still are as read. As COPY gives
+ * them: in an answer each byte would come as two digits.
+ */
+export const readUsers = async (tx: Connection, keys: readonly number[]): Promise<UserState[]> => {
+  if (keys.length === 0) return []
+  // Neighbours share pages of the index.
+  const ordered = Float64Array.from(keys).sort()
+  const messages = await tx.copyOut(
+    `copy (
+       select string_agg(${packedUser}, ''::bytea)
+         from unnest('{${ordered.join(',')}}'::bigint[]) with ordinality as w(user_key, at)
+         join ustate u on u.user_key = w.user_key
+        where u.merged_into is null group by at / ${usersInValue}
+     ) to stdout (format binary)`,
+  )
+  return rowsOf(messages).flatMap(([users]) =>
+    readRows(users as Buffer).flatMap(({ user }) => user ?? []),
+  )
+}

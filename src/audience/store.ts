@@ -78,19 +78,6 @@ export const lockUsers = async (
   }
 }
 
-/** Without a lock, ahead of a transaction that will find by `ver` whether they still are as read. */
-export const readUsers = async (sql: Sql, keys: readonly number[]): Promise<UserState[]> => {
-  if (keys.length === 0) return []
-  const { rows } = await sql.query<{ users: Buffer }>(
-    `select string_agg(${packedUser}, ''::bytea) as users
-       from unnest($1::bigint[]) with ordinality as w(user_key, at)
-       join ustate u on u.user_key = w.user_key
-      where u.merged_into is null group by at / ${usersInValue}`,
-    [numberList(keys)],
-  )
-  return rows.flatMap(({ users }) => readRows(users).flatMap(({ user }) => user ?? []))
-}
-
 /** Locks the next users by key, for a pass over all of them; tombstones are left out. */
 export const lockUsersAfter = async (
   tx: Sql,

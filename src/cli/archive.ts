@@ -10,8 +10,8 @@ import { type Call, type Command, flag } from './command.ts'
 export const command: Command = {
   name: 'archive',
   summary: 'show the archive, check its segments, or make its index anew',
-  usage: ['status', 'check', 'reindex'],
-  options: adminOptions,
+  usage: ['status', 'check', 'reindex [--without-damaged]'],
+  options: { ...adminOptions, 'without-damaged': { type: 'boolean' } },
   positionals: { min: 1, max: 1 },
   run: (call) => {
     switch (call.positionals[0]) {
@@ -98,15 +98,20 @@ const reindex = async (call: Call): Promise<number> => {
     err('a process archives: stop it, or leave "archive" out of its roles, and try again')
     return 2
   }
-  const made = await reindexArchive({ pool, store, at })
+  const withoutDamaged = flag(call, 'without-damaged')
+  const made = await reindexArchive({ pool, store, at, withoutDamaged })
   if (flag(call, 'json')) out(JSON.stringify(made, null, 2))
   else {
     const { leftOut, refused } = made
     for (const { path, problem } of refused) err(`${path}: ${problem}`)
-    if (leftOut > refused.length) err(`and ${leftOut - refused.length} files more`)
-    out(`the index has ${made.segments} segments with ${made.entries} entries`)
+    if (leftOut > refused.length) err(`and ${leftOut - refused.length} more`)
+    if (made.isMade) out(`the index has ${made.segments} segments with ${made.entries} entries`)
+    else
+      err(
+        'nothing was changed: bring these files back from a copy, or give --without-damaged to leave them out; what is left out is removed when Millrace archives again',
+      )
   }
-  return made.leftOut === 0 ? 0 : 1
+  return made.isMade ? 0 : 1
 }
 
 const readNow = async (sql: Sql): Promise<Date> => {

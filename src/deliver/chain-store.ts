@@ -164,17 +164,27 @@ export const countParked = async (sql: Sql, at: At) => {
   return rows
 }
 
-/** Parked chains, up to a limit; one more than the limit says that there are too many. */
+export type ParkedChain = Pick<ChainKey, 'destinationId' | 'chain'> & { readonly parked: number }
+
+type ChainPage = {
+  /** The last chain of the page before; `null`: the first page. */
+  readonly after: ParkedChain | null
+  readonly limit: number
+  readonly without: readonly number[]
+}
+
+/** Parked chains by the page: all at once, a store that is full would take memory and time. Index parked_chain. */
 export const loadChains = async (
   sql: Sql,
   at: At,
-  { limit, without }: { readonly limit: number; readonly without: readonly number[] },
-) => {
-  const { rows } = await sql.query<{ destinationId: number; chain: bigint; parked: number }>(
+  { after, limit, without }: ChainPage,
+): Promise<readonly ParkedChain[]> => {
+  const { rows } = await sql.query<ParkedChain>(
     `select destination_id as "destinationId", chain, count(*)::int as parked from parked
-      where topic = $1 and partition = $2 and destination_id <> all($4::int[])
-      group by destination_id, chain limit $3`,
-    [at.topic, at.partition, limit, without],
+      where topic = $1 and partition = $2 and (destination_id, chain) > ($5, $6)
+        and destination_id <> all($4::int[])
+      group by destination_id, chain order by destination_id, chain limit $3`,
+    [at.topic, at.partition, limit, without, after?.destinationId ?? 0, after?.chain ?? 0n],
   )
   return rows
 }

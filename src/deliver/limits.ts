@@ -73,6 +73,8 @@ export const deliverLimits = {
   suspendMs: 600_000,
   /** Parked chains remembered one by one; above it their destinations' messages are all parked. */
   chainsMax: 200_000,
+  /** Of them read at a time when a partition is gained. */
+  chainsPage: 2_000,
   /** How often recoveries are looked for, and how many of them, and rows of one, a transaction takes on. */
   recoverEveryMs: 500,
   recoveriesMax: 20,

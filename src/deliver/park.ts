@@ -11,7 +11,8 @@ import type { Chain, Counters, Delivery, Partition, Stage } from './stage.ts'
 
 export const settle = (delivery: Delivery, outcome: keyof Counters): void => {
   const { partition, lane } = delivery.chain
-  if (!delivery.open || partition.lost) return
+  // Also of a partition that was lost: what is done is done, should it come back here.
+  if (!delivery.open) return
   settleOne(partition, delivery.open, { destinationId: lane.destinationId, outcome })
 }
 

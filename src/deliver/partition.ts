@@ -1,18 +1,17 @@
 // Gains partitions: where the last owner stood, what it had settled, and what it had parked.
-import { hashOf } from '../domain/chain.ts'
 import { openTracker, type Settled } from '../domain/tracker.ts'
 import { openDuplicates } from '../duplicate/duplicates.ts'
 import { type Lease, placeOf, type Reader } from '../log/log.ts'
 import { gainPosition } from '../postgres/position.ts'
 import type { Sql } from '../postgres/sql.ts'
-import { countParked, loadChains, loadSettled } from './chain-store.ts'
-import { chainOf, laneOf } from './chains.ts'
+import { loadSettled } from './chain-store.ts'
 import { takeBatch } from './intake.ts'
 import { abandon } from './lanes.ts'
 import { reconcile } from './ledger.ts'
+import { resume } from './memory.ts'
 import { openPairs } from './pairs.ts'
+import { loadParked } from './parked.ts'
 import { persist } from './persist.ts'
-import { decodeState } from './position-state.ts'
 import { isMade, type Partition, type Stage } from './stage.ts'
 import { urlsReady } from './url-loop.ts'
 
@@ -23,21 +22,23 @@ export const gain = (stage: Stage, lease: Lease): Promise<Reader> => {
 
 /** Failing half-way leaves nothing but an epoch that is higher: it is done from the start again. */
 const gainOnce = async (stage: Stage, lease: Lease): Promise<Reader> => {
-  await Promise.all([forget(stage, placeOf(lease)), urlsReady(stage)])
+  const [old] = await Promise.all([forget(stage, placeOf(lease)), urlsReady(stage)])
   // Lost while it waited: the epoch is for whoever gains it now.
   lease.lost.throwIfAborted()
   const { pool } = stage.deps
   const { topic, partition: number } = lease
   const position = await gainPosition(pool, { reader: 'deliver', topic, partition: number })
-  const committed = lease.committed ?? 0n
-  const from = position.next > committed ? position.next : committed
-  const state = decodeState(position.state, Number(position.next))
+  const state = resume(position, stage.partitions.get(placeOf(lease)) === old ? old : undefined)
   const { settled, marks, counters } = state
+  const next = BigInt(settled.next)
+  const committed = lease.committed ?? 0n
+  const from = next > committed ? next : committed
   const already = await loadAlready(pool, lease, from)
   const partition: Partition = {
     topic,
     partition: number,
     epoch: position.epoch,
+    regained: position.epoch,
     lease,
     tracker: openTracker(Number(from), settled),
     chains: new Map(),
@@ -107,47 +108,14 @@ const openDuplicatesOf = (stage: Stage, { topic, partition }: Lease) =>
  * One round at a time per chain also across two ownerships in one process: the old rounds end first. So do its
  * saves: where partitions come and go faster than Postgres takes them, they would pile up.
  */
-const forget = async (stage: Stage, key: string): Promise<void> => {
+const forget = async (stage: Stage, key: string): Promise<Partition | undefined> => {
   const old = stage.partitions.get(key)
-  if (!old) return
+  if (!old) return undefined
   if (!old.lost) {
     old.lost = true
     abandon(stage, old)
   }
   while (old.rounds + old.saving > 0) await stage.room.wait(50)
-  // Not before: who gains it meanwhile, because this lease was lost too, must wait for the same.
-  if (stage.partitions.get(key) === old) stage.partitions.delete(key)
-}
-
-const loadParked = async (stage: Stage, partition: Partition): Promise<void> => {
-  const { pool } = stage.deps
-  const counts = await countParked(pool, partition)
-  if (counts.length === 0) return
-  const room = Math.max(0, stage.limits.chainsMax - stage.parkedChains)
-  const { destinations } = stage.deps.live.now()
-  // Where order is switched off every row is a chain of its own: nothing to remember.
-  const without = [...destinations.values()].filter(({ order }) => order === 'none')
-  const chains = await loadChains(pool, partition, {
-    limit: room + 1,
-    without: without.map(({ id }) => id),
-  })
-  for (const { destinationId, parked } of counts) {
-    partition.parked.set(destinationId, parked)
-    const lane = laneOf(stage, destinationId)
-    lane.parked += parked
-    lane.mayHold = true
-  }
-  if (chains.length > room) {
-    for (const { destinationId } of counts) partition.spilled.add(destinationId)
-    return
-  }
-  // As long as nobody knows better: how old its first is shows when that one is claimed.
-  const headSince = stage.deps.clock().getTime()
-  for (const { destinationId, chain, parked } of chains) {
-    Object.assign(chainOf(stage, partition, { destinationId, hash: hashOf(chain) }), {
-      parked,
-      headSince,
-    })
-    stage.parkedChains += 1
-  }
+  // It stays until the next one takes its place: gaining may fail half-way, and the lease be lost meanwhile.
+  return old
 }

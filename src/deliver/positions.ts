@@ -2,7 +2,7 @@
 import { placeOf } from '../log/log.ts'
 import { movePositions } from '../postgres/position.ts'
 import { abandon } from './lanes.ts'
-import { tallyPairs } from './pairs.ts'
+import { recall } from './memory.ts'
 import { encodeState } from './position-state.ts'
 import type { Partition, Stage } from './stage.ts'
 
@@ -20,10 +20,10 @@ const moveChanged = async (stage: Stage): Promise<void> => {
   for (const partition of stage.partitions.values()) {
     const version = partition.tracker.version()
     if (partition.lost || version === partition.written) continue
-    const { topic, epoch, marks } = partition
-    const settled = partition.tracker.snapshot()
-    const next = BigInt(settled.next)
-    const state = encodeState({ settled, marks, ...tallyPairs(partition) })
+    const { topic, epoch } = partition
+    const known = recall(partition)
+    const next = BigInt(known.settled.next)
+    const state = encodeState(known)
     moves.push({
       reader: 'deliver' as const,
       topic,

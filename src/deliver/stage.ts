@@ -72,6 +72,8 @@ export type Partition = {
   readonly topic: Topic
   readonly partition: number
   readonly epoch: bigint
+  /** The last epoch that this process took, and nobody else before it, with the partition not given to anybody yet. */
+  regained: bigint
   readonly lease: Lease
   readonly tracker: Tracker
   /** By destination, then by chain hash. */

@@ -1,5 +1,5 @@
 // What an audience or a computed trait works out for each user, read from its stored form.
-import { canonicalText, valueText } from './condition/canonical.ts'
+import { canonicalText, measureText } from './condition/canonical.ts'
 import type { Condition, Measure, Problem } from './condition/condition.ts'
 import { type Expanded, expandReferences, type References } from './condition/expand.ts'
 import { type LeafNeed, leavesOf, measureNeed } from './condition/leaf.ts'
@@ -98,7 +98,7 @@ export const leavesOfDefinition = (definition: Definition): readonly LeafNeed[] 
 export const definitionText = (definition: Definition): string => {
   switch (definition.type) {
     case 'value':
-      return `value ${valueText(definition.measure)}`
+      return `value ${measureText(definition.measure)}`
     case 'membership':
       return canonicalText(definition.condition)
     case 'account': {

@@ -7,6 +7,7 @@ import { isReplayable } from '../postgres/sql.ts'
 import { movesOf, unwoundBy, type Written, writeBatch } from './batch.ts'
 import { type Desk, nobodyInHand } from './desk.ts'
 import { tellDuplicates } from './duplicate-calls.ts'
+import { openFailures } from './failures.ts'
 import { lockFirstBatches } from './held.ts'
 import { judge, type Verdicts } from './judge.ts'
 import type { Lane, LaneQueue, Piece } from './lanes.ts'
@@ -25,6 +26,8 @@ export type BatchDeps = {
   readonly logger: Logger
   readonly debugger: Debugger
   readonly fenced: (lease: Lease) => void
+  /** Aborts when the stage stops. */
+  readonly stopping: AbortSignal
 }
 
 /** Returns when the queue is closed, the batch in hand settled. */
@@ -72,6 +75,7 @@ const settle = async (deps: BatchDeps, { all, first, decided }: Settling): Promi
   const began = performance.now()
   let prepared: Prepared | null = null
   let fresh = false
+  const failures = openFailures(limits.replaysMax)
   for (let tries = 0; ; tries++) {
     const pieces = all.filter(({ lane }) => !lane.lost)
     if (pieces.length === 0) return
@@ -91,13 +95,12 @@ const settle = async (deps: BatchDeps, { all, first, decided }: Settling): Promi
       return
     } catch (error) {
       Object.assign(desk, nobodyInHand)
-      const outageMs = performance.now() - began
-      const reason = await recover(deps, error, { tries, outageMs })
+      const reason = await recover(deps, error, { tries, pieces, outageMs: failures.awayMs() })
       logger.warn({ reason, tries, calls: callsIn(pieces) }, 'batch.replayed')
       fresh = reason === 'stale'
       prepared = null
+      failures.note(reason)
     }
-    if (tries > limits.replaysMax) throw new RangeError('a batch was replayed too often')
   }
 }
 
@@ -117,13 +120,17 @@ const write = async (
   }
 }
 
-type Tries = { readonly tries: number; readonly outageMs: number }
+type Tries = {
+  readonly tries: number
+  readonly pieces: readonly Piece[]
+  readonly outageMs: number
+}
 
 /** Says why the batch is tried again, or throws what no further try can mend. */
 const recover = async (
-  { desk, limits, logger, fenced }: BatchDeps,
+  { desk, limits, logger, fenced, stopping }: BatchDeps,
   error: unknown,
-  { tries, outageMs }: Tries,
+  { tries, pieces, outageMs }: Tries,
 ): Promise<string> => {
   const unwound = unwoundBy(error)
   switch (unwound?.type) {
@@ -147,7 +154,9 @@ const recover = async (
     return 'conflict'
   }
   if (!isOutage(error) || outageMs > limits.outageMs) throw error
-  await sleep(limits.retryMs)
+  // Their positions have not moved: whoever starts next reads them again.
+  if (stopping.aborted) for (const { lane } of pieces) lane.lose()
+  else await sleep(limits.retryMs)
   return 'outage'
 }
 

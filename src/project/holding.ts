@@ -1,8 +1,9 @@
 // Who the calls of a write-back may be of: identities and users, gathered batch by batch from the cache, or else read.
+import { readUsers } from '../audience/rows.ts'
 import type { UserState } from '../audience/state.ts'
-import { pinPlans, readUsers } from '../audience/store.ts'
+import { pinPlans } from '../audience/store.ts'
 import type { Identity } from '../domain/identity.ts'
-import type { Sql } from '../postgres/sql.ts'
+import type { Connection } from '../postgres/sql.ts'
 import { unwind } from './batch.ts'
 import type { Desk } from './desk.ts'
 import { knownNow } from './held.ts'
@@ -39,7 +40,7 @@ export const openHolding = (desk: Desk): Holding => {
     return [...cold]
   }
   /** Identities are looked up anew where the cache forgot them, or leads to a user who is no more. */
-  const readCold = async (tx: Sql, { asked, now, cold, unknown }: Cold) => {
+  const readCold = async (tx: Connection, { asked, now, cold, unknown }: Cold) => {
     await pinPlans(tx)
     for (const user of await readUsers(tx, cold)) hold(user)
     const gone = [...asked].filter(([text]) => now.has(text) && !users.has(now.get(text) as number))

@@ -17,11 +17,11 @@ export type ProjectLimits = {
   readonly duplicateBytesMax: number
   /** Folding gives way to the event loop after this many milliseconds. */
   readonly yieldMs: number
-  /** A batch that fails more often than this ends the stage. */
+  /** A batch that fails more often than this while the database answers ends the stage. */
   readonly replaysMax: number
   /** Between two tries of a batch when the database is away, in milliseconds. */
   readonly retryMs: number
-  /** The database may be away for this long before the stage dies, in milliseconds. */
+  /** The database may be away for this long before the stage dies, and all of its process with it, in milliseconds. */
   readonly outageMs: number
   /** Calls of history in one transaction of a build. */
   readonly historyCallsMax: number
@@ -47,7 +47,8 @@ export const projectLimits: ProjectLimits = {
   yieldMs: 5,
   replaysMax: 1_000,
   retryMs: 500,
-  outageMs: 60_000,
+  // What is collected into another log goes on meanwhile, and a new process could do no better.
+  outageMs: Number.POSITIVE_INFINITY,
   historyCallsMax: 2_000,
   evaluateUsersMax: 1_000,
   buildPollMs: 250,

@@ -1,9 +1,10 @@
 // What can be done of a batch before its transaction, while the one before is still being written.
 import type { Plan } from '../audience/plan.ts'
-import { pinPlans, readUsers } from '../audience/store.ts'
+import { readUsers } from '../audience/rows.ts'
+import { pinPlans } from '../audience/store.ts'
 import { readOrder } from '../domain/erasure.ts'
 import type { Identity } from '../domain/identity.ts'
-import type { Sql } from '../postgres/sql.ts'
+import type { Connection, Sql } from '../postgres/sql.ts'
 import { type Call, identitiesOf, readCall } from './call.ts'
 import type { Desk } from './desk.ts'
 import type { Piece } from './lanes.ts'
@@ -99,7 +100,7 @@ export const findMissing = async (
 
 /** Into the cache, so that a batch folds without asking for them. */
 const readAhead = async (
-  tx: Sql,
+  tx: Connection,
   desk: Desk,
   known: ReadonlyMap<string, number>,
 ): Promise<void> => {

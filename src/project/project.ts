@@ -79,6 +79,7 @@ const serve = async (deps: ProjectDeps, stopping: AbortController): Promise<void
       debugger: deps.debugger ?? unwatched,
       turns: shared.turns,
       fenced: membership.fenced,
+      stopping: signal,
     }),
     membership.done,
     runBuilds(shared),

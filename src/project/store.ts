@@ -36,7 +36,7 @@ export const lockPositions = async (
   return rows
 }
 
-/** By identity_pkey, one probe each; in the order asked. Unknown ones are `null`. */
+/** By identity_pkey, one probe each, neighbours after one another; in the order asked. Unknown ones are `null`. */
 export const findIdentities = async (
   sql: Sql,
   identities: readonly Identity[],
@@ -45,8 +45,8 @@ export const findIdentities = async (
   const found: (number | null)[] = identities.map(() => null)
   const { rows } = await sql.query<{ found: Buffer | null }>(
     `select string_agg(int4send(w.at::int) || int8send(i.user_key), ''::bytea) as found
-       from unnest($1::int[], $2::smallint[], $3::text[]) with ordinality
-         as w(workspace_id, kind, value, at)
+       from (select * from unnest($1::int[], $2::smallint[], $3::text[]) with ordinality
+               as w(workspace_id, kind, value, at) order by value collate "C") w
        join identity i on i.workspace_id = w.workspace_id and i.kind = w.kind
         and i.value = w.value collate "C"`,
     [

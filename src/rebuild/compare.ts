@@ -1,6 +1,6 @@
 // Comparing the rebuilt state with the live one, user by user, at one position of each partition.
 import type { Plan } from '../audience/plan.ts'
-import type { Sql } from '../postgres/sql.ts'
+import type { Connection } from '../postgres/sql.ts'
 import { type Canonical, canonicalOf, differingParts, type Part } from './canonical.ts'
 import {
   beforeAll,
@@ -23,8 +23,8 @@ export type Difference = {
 
 type Sides = {
   /** A snapshot in which the projector stands where the rebuilt state does. */
-  readonly live: Sql
-  readonly rebuilt: Sql
+  readonly live: Connection
+  readonly rebuilt: Connection
   readonly plan: Plan
   readonly at: number
   readonly pageMax: number
@@ -85,7 +85,7 @@ const isAfter = (left: Identified, right: Identified): boolean => {
 
 /** Of the users whose first identity is among the rows, by "workspace:kind:value" of it. */
 const canonicals = async (
-  sql: Sql,
+  sql: Connection,
   rows: readonly IdentityRow[],
   { plan, at }: Sides,
 ): Promise<ReadonlyMap<string, Canonical>> => {

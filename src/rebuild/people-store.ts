@@ -1,8 +1,8 @@
 // The SQL of going through all users of a state by their identities, whatever keys they have.
 import { numberList } from '../audience/lists.ts'
+import { readUsers } from '../audience/rows.ts'
 import type { UserState } from '../audience/state.ts'
-import { readUsers } from '../audience/store.ts'
-import type { Sql } from '../postgres/sql.ts'
+import type { Connection, Sql } from '../postgres/sql.ts'
 
 /** Where a walk stands: by the primary key of identities. */
 export type Identified = {
@@ -41,7 +41,7 @@ export type Person = {
 
 /** By key. By identity_user, ustate_pkey and account_user_pkey. */
 export const readPeople = async (
-  sql: Sql,
+  sql: Connection,
   keys: readonly number[],
 ): Promise<ReadonlyMap<number, Person>> => {
   const list = numberList(keys)

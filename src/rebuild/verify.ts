@@ -38,15 +38,17 @@ const compareIn = async (
   const plan = await loadPlan(tx)
   await fold.foldUntil(live, { signal, pace: now })
   const at = Math.max(clock().getTime(), await highestFolded(tx), fold.folded())
-  const found = await compareStates({
-    live: tx,
-    rebuilt: fold.pool,
-    plan,
-    at,
-    pageMax: limits.comparePageMax,
-    differencesMax: limits.differencesMax,
-    signal,
-  })
+  const found = await fold.pool.connect((rebuilt) =>
+    compareStates({
+      live: tx,
+      rebuilt,
+      plan,
+      at,
+      pageMax: limits.comparePageMax,
+      differencesMax: limits.differencesMax,
+      signal,
+    }),
+  )
   if ((await planVersion(fold.pool)) !== plan.version) return null
   return { at: new Date(at), ...found }
 }

@@ -78,7 +78,7 @@ const lead = (deps: SyncDeps, bell: Bell, signal: AbortSignal): Promise<void> =>
 const isPassing = (error: unknown): boolean => {
   if (error instanceof Fault) return error.retriable
   const state = sqlState(error)
-  if (state !== null) return /^(08|40|53|57|58)/.test(state)
+  if (state !== null) return /^(08|25P0[34]|40|53|57|58)/.test(state)
   const { code, message } = error as { code?: unknown; message?: unknown }
   return (
     (typeof code === 'string' && /^(E[A-Z]+)$/.test(code)) ||

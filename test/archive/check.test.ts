@@ -13,6 +13,7 @@ import { isArchived } from './whole.ts'
 
 const { pool } = await cloneDatabase()
 const limits = { segmentMsMax: 60_000, segmentBytesMax: 1_200, blockBytesMax: 700 }
+const whole = { isMade: true, entries: 60, leftOut: 0, refused: [] }
 let rig: Rig
 
 const archived = () =>
@@ -87,7 +88,7 @@ test('the index is made anew from the store alone, the same, and archiving goes 
   const store = backwards(rig.store)
   const pieces = { pieceMax: 3 }
   const made = await reindexArchive({ pool, store, at: rig.clock(), limits: pieces })
-  expect(made).toEqual({ segments: before.length, entries: 60, leftOut: 0, refused: [] })
+  expect(made).toEqual({ ...whole, segments: before.length })
   expect(await index()).toEqual(before)
   await rig.send(...Array.from({ length: 20 }, (_, at) => aCall({ userId: `u${at % 4}` })))
   rig.start({ limits })
@@ -106,12 +107,62 @@ test('the index is made anew from the store alone, the same, and archiving goes 
   }
 })
 
-test('a file that cannot be read is left out, and said so', async () => {
+test('an index that would leave a damaged file out is not made, and the copy of it stays', async () => {
+  const before = await index()
+  const [first = ''] = await rig.named()
+  const copy = await readFile(join(rig.folder, first))
+  await writeFile(join(rig.folder, first), 'nothing')
+  const made = await reindexArchive({ pool, store: rig.store, at: rig.clock() })
+  expect(made).toMatchObject({ isMade: false, leftOut: 1 })
+  expect(made.refused.map(({ path }) => path)).toEqual([first])
+  expect(await index()).toEqual(before)
+  await writeFile(join(rig.folder, first), copy)
+  const other = first.replace(/\.\d+\.0\.ndjson/, '.0.0.ndjson')
+  await copyFile(join(rig.folder, first), join(rig.folder, other))
+  rig.start({ limits })
+  await until('what no index names is swept', async () => {
+    rig.advance(3_600_000)
+    return !(await rig.files()).includes(other)
+  })
+  expect((await checkArchive(pool, rig.store)).findings).toEqual([])
+})
+
+test('a file that is missing is told, by the index or by the gap where there is no index', async () => {
+  const named = await rig.named()
+  const sibling = (path: string) => named.filter((other) => other.startsWith(path.slice(0, 11)))
+  const [first = '', second = '', third = ''] = sibling(named[0] ?? '')
+  expect(third).not.toBe('')
+  await rm(join(rig.folder, first))
+  const work = { pool, store: rig.store, at: rig.clock() }
+  const missing = await reindexArchive(work)
+  expect(missing).toMatchObject({ isMade: false, leftOut: 1 })
+  expect(missing.refused).toEqual([{ path: first, problem: 'it is not there' }])
+  await rm(join(rig.folder, second))
+  await pool.query('truncate archive_segment, position')
+  const start = await reindexArchive(work)
+  expect(start).toMatchObject({ isMade: true, segments: named.length - 2 })
+  await pool.query('truncate archive_segment, position')
+  const other = named.find((path) => !sibling(first).includes(path)) ?? ''
+  const [, middle = '', after = ''] = sibling(other)
+  expect(after).not.toBe('')
+  await rm(join(rig.folder, middle))
+  const gap = await reindexArchive(work)
+  expect(gap).toMatchObject({ isMade: false, leftOut: 1 })
+  expect(gap.refused).toEqual([
+    { path: after, problem: expect.stringContaining('before it are in no segment') },
+  ])
+  expect(await index()).toEqual([])
+})
+
+test('a file that cannot be read is left out where that is wanted, and said so', async () => {
   const [first = ''] = await rig.named()
   await writeFile(join(rig.folder, first), 'nothing')
-  const { refused, segments } = await reindexArchive({ pool, store: rig.store, at: rig.clock() })
+  const work = { pool, store: rig.store, at: rig.clock(), withoutDamaged: true }
+  const { isMade, refused, segments } = await reindexArchive(work)
+  expect(isMade).toBe(true)
   expect(refused.map(({ path }) => path)).toEqual([first])
   expect(segments).toBe((await rig.files()).length - 1)
+  expect(await index()).toHaveLength(segments)
 })
 
 test('an archive of any number of files is gone through a piece at a time', async () => {
@@ -147,7 +198,7 @@ test('an archive of any number of files is gone through a piece at a time', asyn
   const store = { ...rig.store, list: many }
   const limits = { pieceMax: 100 }
   const made = await reindexArchive({ pool: watched, store, at: rig.clock(), limits })
-  expect(made).toEqual({ segments: before.length, entries: 60, leftOut: 0, refused: [] })
+  expect(made).toEqual({ ...whole, segments: before.length })
   expect(await index()).toEqual(before)
   expect([listed, mostAtOnce]).toEqual([5_000, 100])
 })

@@ -1,5 +1,6 @@
 // A partition gained again: what its last owner parked waits until all before it has been read from the log.
 import { expect, test } from 'vitest'
+import { loadLedger, sumLedger } from '../../src/deliver/ledger.ts'
 import type { Source } from '../../src/log/log.ts'
 import { aDestination, aLive, to } from '../support/configuration.ts'
 import { until } from '../support/until.ts'
@@ -181,4 +182,101 @@ test('what overflowed and was due waits again behind what is read before it', as
   await until(async () => (await parked()).length === 0, 'nothing is parked')
   await drained(rig)
   expect(eventsOf(slow).filter((event) => event !== 'other')).toEqual(['before', 'e1', 'e2', 'e3'])
+})
+
+type Reading = {
+  /** Called when an epoch was taken, before deliver hears of it. */
+  taken: () => void
+}
+
+/**
+ * Four calls of one partition are sent and no position is ever written; the third's answer comes only after the
+ * partition is lost.
+ */
+const sceneOfLosing = async () => {
+  const hook = await receiver()
+  const answer = Promise.withResolvers<number>()
+  hook.reply(({ json }) => (json['event'] === 'e3' ? answer.promise : 200))
+  const reading: Reading = { taken: () => undefined }
+  const { pool } = database
+  const watched: typeof pool = {
+    ...pool,
+    query: async (text, values) => {
+      const result = await pool.query(text, values)
+      if (text.includes('insert into position')) reading.taken()
+      return result as never
+    },
+  }
+  const rig = open(aLive({ destinations: [aDestination({ webhooks: to(hook.url) })] }), {
+    partitions: 1,
+    pool: watched,
+    limits: { positionEveryMs: 3_600_000 },
+  })
+  const send = (...events: readonly string[]) =>
+    rig.append(events.map((event) => rig.aCall({ event, userId: event })))
+  const source = rig.log.source()
+  const gained = Promise.withResolvers<Gained>()
+  const joined: Source['join'] = (group, own) => {
+    if (!group.topics.includes('calls')) return source.join(group, own)
+    gained.resolve(own)
+    const done = Promise.withResolvers<void>()
+    return { stop: async () => done.resolve(), done: done.promise }
+  }
+  const life = rig.start({}, 60_000, { source: { ...source, join: joined } })
+  const gain = await gained.promise
+  const gainAs = (lost: AbortSignal = new AbortController().signal) =>
+    gain({ topic: 'calls', partition: 0, committed: null, lost, commit: async () => 'committed' })
+  const readOn = async (reader: Awaited<ReturnType<Gained>>) => {
+    const [bounds] = await source.bounds('calls')
+    const range = {
+      topic: 'calls',
+      partition: 0,
+      from: reader.from,
+      until: bounds?.end ?? 0n,
+    } as const
+    for await (const batch of source.read(range)) await reader.handle(batch)
+  }
+  const lose = new AbortController()
+  await send('e1', 'e2', 'e3', 'e4')
+  await readOn(await gainAs(lose.signal))
+  await until(() => hook.requests.length === 4, 'all were sent')
+  const answers = async () => (await rowsOf('attempt')).length
+  await until(async () => (await answers()) === 3, 'all but one are answered')
+  lose.abort()
+  answer.resolve(200)
+  const sent = () => hook.requests.map(({ json }) => json['event']).sort()
+  return { gainAs, readOn, send, sent, life, reading }
+}
+
+test('what was delivered is not sent again when a lost partition comes back, though no position says so', async () => {
+  const { gainAs, readOn, send, sent, life } = await sceneOfLosing()
+  const reader = await gainAs()
+  expect(reader.from).toBe(4n)
+  await send('e5')
+  await readOn(reader)
+  await until(() => sent().includes('e5'), 'it goes on')
+  await life.running.stop()
+  expect(sent()).toEqual(['e1', 'e2', 'e3', 'e4', 'e5'])
+  const ledger = sumLedger(await loadLedger(database.pool))
+  expect(ledger).toMatchObject({ consumed: 5n, delivered: 5n, inFlight: 0n, gap: 0n })
+})
+
+test('also when it was lost once more while it was gained', async () => {
+  const { gainAs, sent, reading } = await sceneOfLosing()
+  const lose = new AbortController()
+  reading.taken = () => lose.abort()
+  await gainAs(lose.signal).catch(() => undefined)
+  expect(lose.signal.aborted).toBe(true)
+  reading.taken = () => undefined
+  expect((await gainAs()).from).toBe(4n)
+  expect(sent()).toEqual(['e1', 'e2', 'e3', 'e4'])
+})
+
+test('where somebody else had it meanwhile only the position counts', async () => {
+  const { gainAs, readOn, sent } = await sceneOfLosing()
+  await database.pool.query("update position set epoch = epoch + 1 where topic = 'calls'")
+  const reader = await gainAs()
+  expect(reader.from).toBe(0n)
+  await readOn(reader)
+  await until(() => sent().length === 8, 'all were sent again')
 })

@@ -126,10 +126,10 @@ export const reduce = (
     max: () => sorted.at(-1),
     first: () => values.find(isScalar),
     last: () => values.findLast(isScalar),
-    distinct: () => different().length,
+    distinct: () => different().length || undefined,
     unique: () => (texts.length === 0 ? undefined : different()),
     mode: () => frequent().sort((a, b) => times(b) - times(a))[0],
-    distinct_days: () => new Set(events.map(({ te }) => localDay(timezone, te))).size,
+    distinct_days: () => new Set(events.map(({ te }) => localDay(timezone, te))).size || undefined,
   }
   return made[reducer]()
 }

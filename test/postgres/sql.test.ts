@@ -1,18 +1,23 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { constants } from 'node:os'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
+import { constants, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { sqlState } from '../../src/postgres/sql.ts'
 import { isOutage } from '../../src/project/outage.ts'
 import { isPassing } from '../../src/replay/lead.ts'
 
 test('a write that the other side no longer reads is a lost connection, not a refused statement', async () => {
-  const { stdin } = spawn('true', { stdio: ['pipe', 'ignore', 'ignore'] })
-  const failed = once(stdin, 'error')
-  // The pipe takes what fits in it: it fails once nobody holds its other end.
-  const writing = setInterval(() => stdin.write('x'.repeat(65_536)), 5)
-  const [error] = await failed
-  clearInterval(writing)
+  const folder = await mkdtemp(join(tmpdir(), 'millrace-sql-'))
+  const server = createServer((socket) => socket.destroy()).listen(join(folder, 'socket'))
+  await once(server, 'listening')
+  // It goes on writing though the other side has closed, of which the driver may not have heard either.
+  const client = connect({ path: join(folder, 'socket'), allowHalfOpen: true })
+  client.resume().once('end', () => client.write('x'))
+  const [error] = await once(client, 'error')
+  server.close()
+  await rm(folder, { recursive: true })
   expect((error as { code?: unknown }).code).toBe('EPIPE')
   expect(sqlState(error)).toBe(null)
   expect(isOutage(error)).toBe(true)
@@ -25,4 +30,13 @@ test('no code of the operating system is taken for an SQLSTATE', () => {
   expect(codes.filter((code) => sqlState({ code }) !== null)).toEqual([])
   for (const code of ['08006', '25P03', '40001', '57P01', 'XX000', 'P0001', 'HV00B', 'F0000'])
     expect(sqlState({ code })).toBe(code)
+})
+
+test('sessions that Postgres ended for standing still in a transaction are a database that is away', () => {
+  for (const code of ['25P03', '25P04', '57P05']) {
+    expect(isOutage({ code })).toBe(true)
+    expect(isPassing({ code })).toBe(true)
+  }
+  // A statement in a transaction that had failed is a mistake, which no wait mends.
+  expect(isOutage({ code: '25P02' })).toBe(false)
 })

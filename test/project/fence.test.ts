@@ -128,6 +128,64 @@ test('P9: killed at any await, nothing is lost and nothing counted twice', async
     }
 }, 300_000)
 
+test('a process that stood still in a transaction until Postgres ended its session lives on', async () => {
+  const rig = await aRig(pool, [audience(1, performed('eq', 1))])
+  const slow = pausable(pool)
+  const limits = { outageMs: 2_000 }
+  running.push(rig.start({ pool: slow.pool, limits }))
+  await rig.built()
+  const release = slow.hold()
+  await rig.send(...users.map((userId) => ({ userId })))
+  await until('it is in its transaction', async () => slow.waiting() > 0)
+  // Longer than an outage may last.
+  await new Promise((resolve) => setTimeout(resolve, limits.outageMs + 100))
+  await pool.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and state = 'idle in transaction'`,
+  )
+  release()
+  await rig.caughtUp()
+  expect(await rig.members(1)).toEqual(users)
+})
+
+/** A way to Postgres that can be closed. */
+const closable = (real: Pool) => {
+  const state = { isClosed: false, refused: 0 }
+  const transaction: Pool['transaction'] = async (work, options) => {
+    if (!state.isClosed) return real.transaction(work, options)
+    state.refused += 1
+    throw Object.assign(new Error('connect refused'), { code: 'ECONNREFUSED' })
+  }
+  return { state, pool: { ...real, transaction } satisfies Pool as Pool }
+}
+
+test('however long Postgres is away, the batch waits for it', async () => {
+  const rig = await aRig(pool, [audience(1, performed('eq', 1))])
+  const way = closable(pool)
+  running.push(rig.start({ pool: way.pool, limits: { replaysMax: 3 } }))
+  await rig.built()
+  way.state.isClosed = true
+  await rig.send(...users.map((userId) => ({ userId })))
+  await until('it was refused many times', async () => way.state.refused > 30)
+  way.state.isClosed = false
+  await rig.caughtUp()
+  expect(await rig.members(1)).toEqual(users)
+})
+
+test('a stage that is stopped while Postgres is away leaves its batch to the next', async () => {
+  const rig = await aRig(pool, [audience(1, performed('eq', 1))])
+  const way = closable(pool)
+  const first = rig.start({ pool: way.pool })
+  await rig.built()
+  way.state.isClosed = true
+  await rig.send(...users.map((userId) => ({ userId })))
+  await until('it was refused', async () => way.state.refused > 0)
+  await first.stop()
+  running.push(rig.start())
+  await rig.caughtUp()
+  expect(await rig.members(1)).toEqual(users)
+})
+
 test('P5: a commit whose answer is lost is not folded again', async () => {
   const rig = await aRig(pool, [audience(1, performed('eq', 1))])
   let cut = 0

@@ -108,15 +108,17 @@ const naive = (reduce: Reduce, scene: Scene, at: number): Json | undefined => {
     case 'last':
       return scalars.at(-1)
     case 'distinct':
-      return distinct.length
+      return distinct.length === 0 ? undefined : distinct.length
     case 'unique':
       return distinct.length === 0 ? undefined : distinct
     case 'mode':
       return distinct
         .filter((text) => count(text) >= reduce.minFrequency)
         .sort((a, b) => count(b) - count(a) || byCodePoint(a, b))[0]
-    case 'distinct_days':
-      return new Set(events.map(({ te }) => dayOf(reduce.timezone, te))).size
+    case 'distinct_days': {
+      const days = new Set(events.map(({ te }) => dayOf(reduce.timezone, te)))
+      return days.size === 0 ? undefined : days.size
+    }
   }
 }
 

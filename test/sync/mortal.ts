@@ -1,7 +1,7 @@
 // A process that dies at its nth await of Postgres or the log, just before or just after the other
 // side has done what was asked; from then on nothing it does reaches anybody.
 import type { Appender, Source } from '../../src/log/log.ts'
-import type { Connection, Pool, Sql } from '../../src/postgres/sql.ts'
+import type { Pool, Sql } from '../../src/postgres/sql.ts'
 
 export type Death = { readonly at: number; readonly when: 'before' | 'after' }
 
@@ -26,7 +26,11 @@ export const mortal = (world: { pool: Pool; source: Source; appender: Appender }
     // A dead process's sessions end, whatever error was its last.
     const connect: Pool['connect'] = (use) =>
       whole.connect((real) =>
-        use({ ...real, query: query(real) } as Connection).catch((error: unknown) => {
+        use({
+          ...real,
+          query: query(real),
+          copyOut: (text) => step(() => real.copyOut(text)),
+        }).catch((error: unknown) => {
           throw awaits >= death.at ? died() : error
         }),
       )

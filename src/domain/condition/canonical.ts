@@ -79,7 +79,7 @@ const leafText = (
       return `count ${eventsText(condition.events)} ${op} ${value}`
     }
     case 'measure':
-      return `${valueText(condition.measure)} ${comparisonText(condition.comparison)}`
+      return `${measureText(condition.measure)} ${comparisonText(condition.comparison)}`
     case 'compare':
       return compareText(condition)
     case 'sequence':
@@ -97,7 +97,7 @@ const compareText = ({
   op,
   right,
 }: Extract<Condition, { readonly type: 'compare' }>): string => {
-  const [a, b] = [valueText(left), valueText(right)]
+  const [a, b] = [measureText(left), measureText(right)]
   return b < a && isNumber(left.reduce) && isNumber(right.reduce)
     ? `compare ${b} ${mirrored[op]} ${a}`
     : `compare ${a} ${op} ${b}`
@@ -108,17 +108,6 @@ const isNumber = ({ type }: Reduce): boolean => !['first', 'last', 'mode', 'uniq
 export const eventsText = ({ name, where, window }: EventSpec): string =>
   JSON.stringify([name, where === null ? '' : filterText(where), windowText(window)])
 
-/**
- * What is made of the events, with what that is of none. How many different ones there are was missing once: what was
- * saved then says another text, and so is worked out anew, from the same leaves.
- */
-export const valueText = (measure: Measure): string => {
-  const { type } = measure.reduce
-  const isNumbered = type === 'distinct' || type === 'distinct_days'
-  return `${measureText(measure)}${isNumbered ? ' or 0' : ''}`
-}
-
-/** Names the leaf. */
 export const measureText = ({ events, reduce }: Measure): string =>
   `${reduceText(reduce)} ${eventsText(events)}`
 

@@ -28,7 +28,7 @@ export const distinctKind = ({ window, path, cellsMax }: ValueMeasure): Kind<Val
     isCounted: false,
     cellsMax: cellsMax ?? distinctMax,
     keysOf: ({ properties }) => textsAt(properties, path).map(shortText),
-    answer: (texts) => texts.length,
+    answer: (texts) => (texts.length === 0 ? undefined : texts.length),
   })
 
 export const uniqueKind = ({ window, path, cellsMax }: ValueMeasure): Kind<Values<string>> =>
@@ -78,5 +78,5 @@ export const distinctDaysKind = (window: Window | null, timezone: string): Kind<
     isCounted: false,
     cellsMax: distinctMax,
     keysOf: ({ te }) => [localDay(timezone, te)],
-    answer: (days) => days.length,
+    answer: (days) => (days.length === 0 ? undefined : days.length),
   })
