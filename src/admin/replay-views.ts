@@ -1,7 +1,7 @@
 // What the admin API takes and shows of replays.
 import Type from 'typebox'
 import type { Problem } from '../control/problem.ts'
-import { callTypes } from '../domain/message.ts'
+import { callTypes, sentTypes } from '../domain/message.ts'
 import { lengthOf, type Span } from '../domain/replay-span.ts'
 import { deadReason } from './dead-reason.ts'
 import { ratePerSecond, rowId } from './job.ts'
@@ -28,7 +28,7 @@ export const ReplayInput = Type.Object(
       ...some(rowId),
       description: 'Of the same workspace; the destination’s own when absent.',
     }),
-    types: Type.Optional(some(callType)),
+    types: Type.Optional(some(Type.Union(sentTypes.map((type) => Type.Literal(type))))),
     events: Type.Optional({ ...some(text), description: 'Names of track calls.' }),
     userIds: Type.Optional(some(text)),
     anonymousIds: Type.Optional(some(text)),

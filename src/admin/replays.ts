@@ -7,7 +7,7 @@ import { nobodySuppressed } from '../domain/suppression.ts'
 import { Fault } from '../fault.ts'
 import { type Answer, created, failure, ok, refusal } from './answer.ts'
 import { type AdminDeps, adminLimits } from './deps.ts'
-import { readSpan } from './instant.ts'
+import { readSpan, type Span } from './instant.ts'
 import { auditJob, type JobKind, jobRoutes, oneOf, pathOf } from './job.ts'
 import {
   findReplay,
@@ -103,24 +103,42 @@ const wishOf = (
     const message = 'since is needed, or reasons'
     return { problems: [{ code: 'field_missing', path: '/since', message }] }
   }
+  const { by = 'receivedAt', ratePerSecond = rateDefault } = body
   const since = span.since ?? new Date(0)
   const until = span.until ?? at
-  if (since >= until) {
-    const message = 'until must be after since'
-    return { problems: [{ code: 'field_invalid', path: '/until', message }] }
-  }
+  const misplaced = misplacedIn(span, { by, at })
+  if (misplaced) return { problems: [misplaced] }
   const sourceIds = body.sourceIds ?? [...destination.sourceIds]
+  if (sourceIds.length === 0) return { problems: [withoutSource(destination)] }
   const strange = sourceIds.findIndex(
     (sourceId) => state.sources.get(sourceId)?.workspaceId !== destination.workspaceId,
   )
   if (strange >= 0)
     return { problems: [unknown('source', sourceIds[strange] ?? 0, `/sourceIds/${strange}`)] }
   const { types = null, events = null, userIds = null, anonymousIds = null } = body
-  const { by = 'receivedAt', ratePerSecond = rateDefault } = body
   const filter = { by, since, until, sourceIds, types, events, userIds, anonymousIds, reasons }
   const { id: destinationId, workspaceId } = destination
   return { ...filter, workspaceId, destinationId, actor, ratePerSecond, at, destination }
 }
+
+type Reading = { readonly by: 'receivedAt' | 'timestamp'; readonly at: Date }
+
+/** A span that nothing can be in. Only a call's own time may lie ahead. */
+const misplacedIn = ({ since, until }: Span, { by, at }: Reading): Problem | null => {
+  if (since !== null && until !== null && since >= until)
+    return { code: 'field_invalid', path: '/until', message: 'until must be after since' }
+  if (since !== null && since >= at && (until === null || by === 'receivedAt')) {
+    const message = `since lies ahead: it is ${at.toISOString()} now`
+    return { code: 'field_invalid', path: '/since', message }
+  }
+  return null
+}
+
+const withoutSource = ({ name }: Destination): Problem => ({
+  code: 'field_missing',
+  path: '/sourceIds',
+  message: `"${name}" takes from no source: name those whose calls it is to get, by sourceIds or --source`,
+})
 
 const unknown = (what: 'destination' | 'source', id: number, at: string): Problem => ({
   code: `${what}_unknown`,

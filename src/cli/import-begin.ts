@@ -6,7 +6,7 @@ import { importLimits } from '../import/limits.ts'
 import { delimiterOf } from '../import/table.ts'
 import { failing } from './client.ts'
 import { type Content, openContent } from './import-content.ts'
-import type { Input } from './import-input.ts'
+import { type Input, namedFormat } from './import-input.ts'
 import type { Import, Options } from './import-one.ts'
 import { type Figures, openProgress } from './import-progress.ts'
 
@@ -57,12 +57,6 @@ export const formatOf = (
       2,
     )
   return found
-}
-
-const namedFormat = (name: string): Begun['format'] | null => {
-  const ending = /\.(csv|tsv|ndjson|jsonl|log)(\.gz)?$/i.exec(name)?.[1]?.toLowerCase()
-  if (ending === undefined) return null
-  return ending === 'csv' || ending === 'tsv' ? ending : 'ndjson'
 }
 
 /** All are looked at before anything is read: a mapping that no table is there for is a mistake. */

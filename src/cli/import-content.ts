@@ -9,6 +9,7 @@ export type Content = {
   pass(bytes: number): Promise<void>
   /** What is found in its first bytes, of which more are read until it is; they stay where they are. */
   peek<R>(bytesMax: number, find: (held: Buffer, isAll: boolean) => R | null): Promise<R | null>
+  isAtEnd(): Promise<boolean>
   /** The next bytes, of which no more than `kept` are given. */
   take(bytes: number, kept: number): Promise<Taken>
   rest(): AsyncIterable<Uint8Array>
@@ -51,16 +52,18 @@ export const openContent = (input: Input): Content => {
     }
     return { bytes: Buffer.concat(parts), length, digest: hash.digest('hex') }
   }
+  const peek: Content['peek'] = async (bytesMax, find) => {
+    for (;;) {
+      const { done, value } = held.length < bytesMax ? await pieces.next() : nothing
+      if (!done) held = Buffer.concat([held, value])
+      const found = find(Buffer.from(held), done === true)
+      if (found !== null || done) return found
+    }
+  }
   return {
     read: () => read,
-    peek: async (bytesMax, find) => {
-      for (;;) {
-        const { done, value } = held.length < bytesMax ? await pieces.next() : nothing
-        if (!done) held = Buffer.concat([held, value])
-        const found = find(Buffer.from(held), done === true)
-        if (found !== null || done) return found
-      }
-    },
+    peek,
+    isAtEnd: async () => (await peek(1, ({ length }) => (length > 0 ? false : null))) ?? true,
     pass: async (bytes) => void (await take(bytes, 0)),
     take,
     rest: async function* () {

@@ -19,16 +19,38 @@ export type Input = {
 
 export const rejectsSuffix = '.rejected.ndjson'
 
-export const inputsOf = async (
-  paths: readonly string[],
-  name: string | null,
-): Promise<readonly Input[]> => {
+/** What a name says of what is in a file; logs may have been rotated. */
+export const namedFormat = (name: string): 'ndjson' | 'csv' | 'tsv' | null => {
+  const found = /\.(csv|tsv|ndjson|jsonl?|log([.-]\d+)*)(\.gz)?$/i.exec(name)?.[1]?.toLowerCase()
+  if (found === undefined) return null
+  return found === 'csv' || found === 'tsv' ? found : 'ndjson'
+}
+
+type Asked = {
+  readonly paths: readonly string[]
+  readonly name: string | null
+  /** What else is in folders is no calls. */
+  readonly takesNamed: boolean
+  readonly skip: (path: string) => void
+}
+
+export const inputsOf = async ({
+  paths,
+  name,
+  takesNamed,
+  skip,
+}: Asked): Promise<readonly Input[]> => {
   if (name !== null && !(paths.length === 1 && paths[0] === '-'))
     throw failing(['--name is for standard input, given as "-"'], 2)
   const inputs: Input[] = []
   for (const path of paths)
     if (path === '-') inputs.push(standardInput(name))
-    else for await (const file of filesOf(path)) inputs.push(file)
+    else
+      for await (const file of filesOf(path)) {
+        const isTaken = !takesNamed || file.path === path || namedFormat(file.name) !== null
+        if (isTaken) inputs.push(file)
+        else skip(file.path ?? file.name)
+      }
   if (inputs.length === 0) throw failing(['there is nothing to import'], 2)
   return inputs
 }

@@ -78,8 +78,11 @@ type Going = { readonly input: Input; readonly begun: Begun; readonly rejects: R
 /** `null` when it was stopped. */
 const goOn = async (options: Options, going: Going): Promise<Import | null> => {
   const { import: made, content, delimiter } = going.begun
-  await catchUp(options, going)
-  if (made.state === 'finished') return made
+  const last = await catchUp(options, going)
+  if (made.state === 'finished') {
+    await refuseMore(going, last)
+    return made
+  }
   const { place, line } = made
   const linesMax = Math.min(
     importLimits.chunkLinesMax,
@@ -158,13 +161,15 @@ const pacing = ({ callsPerSecond, stopping }: Options) => {
 const chunkBytesKept = 4_194_304
 
 /**
- * Up to the place where the import goes on. What an earlier command heard last may have been heard, and not
- * yet written down; and content that is not the same as then is not gone on with.
+ * Up to the place where the import goes on, with the last bytes before it. What an earlier command heard
+ * last may have been heard, and not yet written down; and content that is not the same as then is not gone
+ * on with.
  */
-const catchUp = async (options: Options, { input, begun, rejects }: Going): Promise<void> => {
+const catchUp = async (options: Options, { input, begun, rejects }: Going): Promise<Buffer> => {
   const { import: made, content, delimiter } = begun
   const [first] = made.recent
-  if (first === undefined) return
+  let last: Buffer = Buffer.alloc(0)
+  if (first === undefined) return last
   const about = { importId: made.id, line: first.line }
   const written = options.isDryRun ? null : await writtenFrom(rejects.path, about)
   await content.pass(first.place)
@@ -177,8 +182,26 @@ const catchUp = async (options: Options, { input, begun, rejects }: Going): Prom
       ])
     const missing = rejected.filter((one) => written?.has(nameOf(one)) === false)
     await rejects.add({ line, bytes, delimiter, rejected: missing })
+    if (bytes.length > 0) last = bytes
   }
+  return last
 }
+
+/** A stream ends where who writes it dies, too: then its import was finished with a part of it. */
+const refuseMore = async ({ input, begun }: Going, last: Buffer): Promise<void> => {
+  const { import: made, content } = begun
+  if (await content.isAtEnd()) return
+  const isCut = last.length > 0 && last.at(-1) !== newline
+  const [where, rest] = isCut
+    ? [`within line ${made.line - 1}`, 'what comes from that line on']
+    : [`after line ${made.line - 1}`, 'what comes after it']
+  throw failing([
+    `${input.name} goes on ${where}, where import ${made.id} ended: nothing more was imported`,
+    `import ${rest} under another --name, or all of it once more with --again`,
+  ])
+}
+
+const newline = 10
 
 type End = {
   readonly name: string

@@ -78,7 +78,9 @@ const textOf = ({ bytes, line: first, delimiter }: RejectedChunk, line: number):
   const rest = bytes.subarray(start)
   const records = openRecords(delimiter)
   records.scan(rest, { bytesMax: rest.length, linesMax: 1 })
-  const end = records.end > 0 ? records.end : rest.length
+  // The lines after a quote that is not closed were read on their own.
+  const isOpen = records.end === 0 && records.isOpen
+  const end = records.end || (isOpen && rest.indexOf(newline) + 1) || rest.length
   return rest
     .toString('utf8', 0, end)
     .replace(/\r?\n$/, '')

@@ -37,7 +37,14 @@ export const command: Command = {
     try {
       return await withAdmin(call, async (ask, admin) => {
         const options = await optionsOf(call, { ask, admin, stopping: stop.signal })
-        const inputs = await inputsOf(call.positionals, text(call, 'name'))
+        const inputs = await inputsOf({
+          ...{ paths: call.positionals, name: text(call, 'name') },
+          takesNamed: options.format === null,
+          skip: (path) =>
+            call.terminal.err(
+              `${path} is left out: its name is none of calls; --format takes it too`,
+            ),
+        })
         refuseMisfits(options, inputs)
         const outcomes: Outcome[] = []
         for (const input of inputs) {

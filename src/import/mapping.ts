@@ -94,7 +94,7 @@ const mappedOf = (given: Json | undefined, columns: readonly string[], tell: Tel
     if (column < 0)
       tell(
         at,
-        `the file has no column "${name}"; it has ${columns.map((one) => `"${one}"`).join(', ')}`,
+        `the file has no column "${name}"; it has ${columns.map((one) => `"${one}"`).join(', ')}${hintOf(columns)}`,
       )
     else if (columns.indexOf(name, column + 1) >= 0)
       tell(at, `the file has several columns "${name}"`)
@@ -103,6 +103,14 @@ const mappedOf = (given: Json | undefined, columns: readonly string[], tell: Tel
     else if (column >= 0) mapped.push({ column, ...target })
   }
   return mapped
+}
+
+/** Where all columns were taken for one. */
+const hintOf = ([first = '', ...others]: readonly string[]): string => {
+  const found = others.length === 0 ? /[;,\t|]/.exec(first)?.[0] : undefined
+  return found === undefined
+    ? ''
+    : `. If they are divided by ${found === '\t' ? 'tabs' : `"${found}"`}, say in the mapping: delimiter: ${JSON.stringify(found)}`
 }
 
 const escaped = (name: string) => name.replaceAll('~', '~0').replaceAll('/', '~1')

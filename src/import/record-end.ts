@@ -10,6 +10,10 @@ export type Records = {
   readonly lines: number
   /** No more of them fit. */
   readonly isFull: boolean
+  /** After what was scanned last, a quote is not closed. */
+  readonly isOpen: boolean
+  /** A value went on after its closing quote. */
+  readonly isMisquoted: boolean
 }
 
 const newline = 10
@@ -17,7 +21,7 @@ const quote = 34
 
 export const openRecords = (delimiter: string | null): Records => {
   const state = { end: 0, lines: 0, isFull: false }
-  const nextEnd = delimiter === null ? newlines() : rows(delimiter.charCodeAt(0))
+  const reader = delimiter === null ? newlines() : rows(delimiter.charCodeAt(0))
   return {
     get end() {
       return state.end
@@ -28,9 +32,15 @@ export const openRecords = (delimiter: string | null): Records => {
     get isFull() {
       return state.isFull
     },
+    get isOpen() {
+      return reader.isOpen()
+    },
+    get isMisquoted() {
+      return reader.isMisquoted()
+    },
     scan: (held, { bytesMax, linesMax }) => {
       while (!state.isFull) {
-        const found = nextEnd(held)
+        const found = reader.next(held)
         if (found === null) {
           state.isFull = held.length > bytesMax && state.end > 0
           return
@@ -49,29 +59,33 @@ export const openRecords = (delimiter: string | null): Records => {
 }
 
 type Found = { readonly end: number; readonly lines: number }
-type NextEnd = (held: Buffer) => Found | null
+type Reader = { next(held: Buffer): Found | null; isOpen(): boolean; isMisquoted(): boolean }
 
-const newlines = (): NextEnd => {
+const newlines = (): Reader => {
   let at = 0
-  return (held) => {
+  const next = (held: Buffer) => {
     const found = held.indexOf(newline, at)
     at = found < 0 ? held.length : found + 1
     return found < 0 ? null : { end: at, lines: 1 }
   }
+  return { next, isOpen: () => false, isMisquoted: () => false }
 }
 
 type Place = 'start' | 'bare' | 'quoted' | 'closing'
 
-const rows = (delimiter: number): NextEnd => {
+const rows = (delimiter: number): Reader => {
   let at = 0
   let lines = 0
   let place: Place = 'start'
-  return (held) => {
+  let isMisquoted = false
+  const next = (held: Buffer) => {
     for (; at < held.length; at += 1) {
       const byte = held[at]
       if (byte === newline) lines += 1
       if (byte !== newline || place === 'quoted') {
-        place = after(place, byte, delimiter)
+        const was = place
+        place = after(was, byte, delimiter)
+        if (was === 'closing' && place === 'bare') isMisquoted ||= !endsLine(held, at)
         continue
       }
       at += 1
@@ -82,6 +96,7 @@ const rows = (delimiter: number): NextEnd => {
     }
     return null
   }
+  return { next, isOpen: () => place === 'quoted', isMisquoted: () => isMisquoted }
 }
 
 /** A quote opens where a value begins; two of them within quotes are one that was meant. */
@@ -90,3 +105,8 @@ const after = (place: Place, byte: number | undefined, delimiter: number): Place
   if (byte === delimiter) return 'start'
   return byte === quote && place !== 'bare' ? 'quoted' : 'bare'
 }
+
+const endsLine = (held: Buffer, at: number) =>
+  held[at] === carriageReturn && held[at + 1] === newline
+
+const carriageReturn = 13

@@ -3,7 +3,7 @@ import { parse } from 'csv-parse/sync'
 import type { JsonObject } from '../domain/message.ts'
 import { callOfRow } from './mapped-call.ts'
 import { compileMapping } from './mapping.ts'
-import { type LineRecord, reasonOf } from './record.ts'
+import type { LineRecord } from './record.ts'
 import { openRecords } from './record-end.ts'
 
 export type Table = {
@@ -46,9 +46,12 @@ type Made = ReturnType<typeof callOfRow>
 function* rowsOf(bytes: Buffer, table: Table, make: (row: readonly string[]) => Made) {
   const delimiter = delimiterOf(table.format, table.mapping)
   const rows = attempt(bytes, delimiter)
-  if (rows) yield* recordsOf(rows, table, make)
+  if (rows && !rows.some(hasQuote)) yield* recordsOf(rows, table, make)
   else yield* rowByRow(bytes, { ...table, delimiter }, make)
 }
+
+/** It is kept where a value begins with one of its own, and where what follows the closing one is no end. */
+const hasQuote = ({ record }: Row) => record.some((value) => value.startsWith('"'))
 
 const attempt = (bytes: Buffer, delimiter: string): readonly Row[] | null => {
   try {
@@ -58,7 +61,7 @@ const attempt = (bytes: Buffer, delimiter: string): readonly Row[] | null => {
   }
 }
 
-/** One row that cannot be read must not take the others of its chunk along. */
+/** The way of those that are looked at one by one: a row that cannot be read must not take the others of its chunk along. */
 function* rowByRow(
   bytes: Buffer,
   table: Table & { readonly delimiter: string },
@@ -70,17 +73,22 @@ function* rowByRow(
     const records = openRecords(table.delimiter)
     records.scan(rest, { bytesMax: rest.length, linesMax: 1 })
     const firstEnd = rest.indexOf(newline) + 1
-    const end = records.end || firstEnd || rest.length
-    const rows = attempt(rest.subarray(0, end), table.delimiter)
+    // The last row may have no newline; a quote that stays open takes its own line and no more.
+    const isOpen = records.end === 0 && records.isOpen
+    const end = records.end || (isOpen && firstEnd) || rest.length
     const isFirst = table.isFirst && start === 0
+    const isMisquoted = records.isMisquoted && !isFirst
+    const rows = isOpen || isMisquoted ? null : attempt(rest.subarray(0, end), table.delimiter)
     if (rows) yield* recordsOf(rows, { ...table, firstLine: line, isFirst }, make)
-    else yield rejected(line, 'row_invalid', reasonOf.row_invalid)
+    else yield rejected(line, 'row_invalid', isOpen ? unclosed : misquoted)
     line += records.end > 0 ? records.lines : 1
     start += end
   }
 }
 
 const newline = 10
+const unclosed = 'a quote is not closed'
+const misquoted = 'a value goes on after its closing quote'
 
 const rejected = (
   line: number,

@@ -31,12 +31,18 @@ describe('replays', async () => {
             webhooks: [{ url: 'http://127.0.0.1:9/hook' }],
             filters: [{ kind: 'drop', if: { events: ['Secret'] } }],
           },
+          {
+            ...{ name: 'Audiences', type: 'webhook', sources: [], sharedSecret: 's' },
+            webhooks: [{ url: 'http://127.0.0.1:9/audiences' }],
+          },
         ],
       },
     ],
   })
   const { body: listed } = await admin('GET', '/admin/v1/destinations')
-  const { id: destinationId, workspaceId } = listed.destinations[0]
+  const named = (name: string) =>
+    listed.destinations.find((one: { readonly name: string }) => one.name === name)
+  const { id: destinationId, workspaceId } = named('Webhooks')
   const { body: known } = await admin('GET', '/admin/v1/sources')
   const sourceId = known.sources[0].id
   const calls = Array.from({ length: 50 }, (_, n): Message => {
@@ -109,6 +115,36 @@ describe('replays', async () => {
     ])
     // Of a status that is tried again a message dies "expired".
     expect((await refused({ reasons: ['status_503'] }))[0]).toBe(400)
+  })
+
+  test('what nothing can be selected by is refused', async () => {
+    const { status, body } = await admin('POST', path, {
+      ...{ destinationId: named('Audiences').id, since },
+    })
+    expect([status, body.error.problems]).toEqual([
+      400,
+      [
+        {
+          ...{ code: 'field_missing', path: '/sourceIds' },
+          message:
+            '"Audiences" takes from no source: name those whose calls it is to get, by sourceIds or --source',
+        },
+      ],
+    ])
+    // A delete is an order; the notice of it is asked for by nobody's replay.
+    expect((await admin('POST', path, { ...wish, types: ['delete'] })).status).toBe(400)
+    const ahead = new Date(Date.now() + 3_600_000).toISOString()
+    const later = new Date(Date.now() + 7_200_000).toISOString()
+    for (const until of [undefined, later]) {
+      const refused = await admin('POST', path, { destinationId, since: ahead, until })
+      expect(refused.body.error.problems).toMatchObject([
+        { path: '/since', message: expect.stringContaining('since lies ahead: it is') as string },
+      ])
+    }
+    // A client's clock may be ahead.
+    const own = { destinationId, since: ahead, until: later, by: 'timestamp', dryRun: true }
+    expect((await admin('POST', path, own)).status).toBe(200)
+    expect((await viewer('GET', path)).body.replays).toEqual([])
   })
 
   test('is made, watched and steered, and every step stands in the audit log', async () => {

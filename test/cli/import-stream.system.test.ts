@@ -59,6 +59,43 @@ describe('millrace import', async () => {
     expect(await usersLike('named')).toHaveLength(12_000)
   })
 
+  test.each([
+    ['five lines', 5, 'grown goes on after line 5'],
+    ['nothing', 0, 'grown goes on after line 0'],
+    ['half a line', 5.5, 'grown goes on within line 6'],
+  ])('says so when more comes under a name that was imported: %s first', async (how, n, told) => {
+    const name = `${how} grown`
+    const lines = Array.from({ length: 20 }, (_, at) => aTrack(at, { userId: `${name} ${at}` }))
+    const whole = ndjson(...lines)
+    const ends = [0, ...[...whole.keys()].filter((at) => whole[at - 1] === 10)]
+    const cut = whole.subarray(0, (ends[Math.floor(n)] ?? 0) + (n % 1 ? 9 : 0))
+    const first = await run(['-', '--name', name, '--rejects', join(folder, how)], cut)
+    expect(first.code, first.err).toBe(n % 1 ? 3 : 0)
+    const all = await run(['-', '--name', name, '--rejects', join(folder, how)], whole)
+    expect(all).toMatchObject({ code: 1, out: '' })
+    expect(all.err).toContain(told)
+    expect(all.err).toContain('--again')
+    expect(await usersLike(name)).toHaveLength(Math.floor(n))
+    const again = await run(['-', '--name', name, '--again'], whole)
+    expect(again, again.err).toMatchObject({ code: 0 })
+    expect(new Set(await usersLike(name)).size).toBe(20)
+  })
+
+  test('says so when more rows come under a name that was imported', async () => {
+    const mapping = '{"type":"track","columns":{"id":"userId","event":"event"}}'
+    const what = ['-', '--name', 'rows', '--map', mapping]
+    const header = 'id,event\n'
+    expect(await run(what, Buffer.from(header))).toMatchObject({ code: 0 })
+    const whole = Buffer.from(`${header}row 1,Ordered\n`)
+    const all = await run(what, whole)
+    expect(all).toMatchObject({ code: 1, out: '' })
+    expect(all.err).toContain('rows goes on after line 1')
+    expect(await run(what, Buffer.from(header))).toMatchObject({
+      code: 0,
+      out: 'rows: was imported before: 0 imported, 0 rejected\n',
+    })
+  })
+
   test('sends no more lines a second than --pace says', async () => {
     const path = join(folder, 'paced.ndjson')
     const calls = Array.from({ length: 250 }, (_, n) => aTrack(n, { userId: `paced ${n}` }))

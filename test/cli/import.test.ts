@@ -117,6 +117,23 @@ describe('millrace import', async () => {
     })
   })
 
+  test('rejected lines of a table may be mended and imported alone', async () => {
+    const columns = 'id,event\n'
+    const table = await file(
+      'open.csv',
+      `${columns}open 1,Ordered\n"open 2,Ordered\nopen 3,Ordered\n`,
+    )
+    const map = ['--map', '{"type":"track","columns":{"id":"userId","event":"event"}}']
+    expect(await run(['import', table, ...key, ...map])).toMatchObject({
+      code: 3,
+      out: 'open.csv: 2 imported, 1 rejected',
+    })
+    const written = (await readFile(`${table}.rejected.ndjson`, 'utf8')).trimEnd().split('\n')
+    expect(written.map((line) => JSON.parse(line) as JsonObject)).toMatchObject([
+      { line: 3, code: 'row_invalid', reason: 'a quote is not closed', text: '"open 2,Ordered' },
+    ])
+  })
+
   test('writes rejected lines to a file with number and reason, and exits with 3', async () => {
     const long = 'x'.repeat(2_200_000)
     const path = await file(
@@ -193,6 +210,28 @@ describe('millrace import', async () => {
       'in b',
       'in c',
     ])
+  })
+
+  test('takes of a folder what its name says is calls, and names what it leaves out', async () => {
+    const root = join(folder, 'sorts')
+    await mkdir(root)
+    const names = ['a.json', 'b.JSONL', 'c.log.1', 'd.log-20260101.gz', 'e.png', 'readme.txt']
+    for (const name of names)
+      await writeFile(join(root, name), ndjson(aTrack(1, { userId: `sort ${name}` })))
+    const ran = await run(['import', root, ...key])
+    expect(ran.code, ran.err).toBe(0)
+    const named = ran.err.split('\n').filter((line) => line.includes('is left out'))
+    expect(named.map((line) => line.split(' ')[0])).toEqual([
+      join(root, 'e.png'),
+      join(root, 'readme.txt'),
+    ])
+    const all = new Set(names.map((name) => `sort ${name}`))
+    expect(await newUsers(all)).toEqual(names.slice(0, 4).map((name) => `sort ${name}`))
+    expect((await run(['import', root, ...key, '--format', 'ndjson'])).code).toBe(0)
+    expect(await newUsers(all)).toHaveLength(6)
+    // Who names a file means it.
+    const own = await file('own.txt', ndjson(aTrack(1, { userId: 'own' })))
+    expect(await run(['import', own, ...key])).toMatchObject({ code: 0 })
   })
 
   test('makes calls of a table, and refuses a mistaken mapping before a line is read', async () => {

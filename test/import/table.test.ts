@@ -82,9 +82,29 @@ describe('a table', () => {
   test('loses one row, and not its neighbours, to a quote that is never closed', () => {
     const text = '1,1997-01-01,1,2\n2,"1997-01-01,1,2\n3,1997-01-01,1,2\n'
     const lines = read(text, { isFirst: false }).map((record) =>
-      'call' in record ? record.line : `${record.line} ${record.code}`,
+      'call' in record ? record.line : `${record.line} ${record.code}: ${record.reason}`,
     )
-    expect(lines).toEqual([1, '2 row_invalid', 3])
+    expect(lines).toEqual([1, '2 row_invalid: a quote is not closed', 3])
+  })
+
+  test('read one by one, takes a last row with a line break and no newline after it', () => {
+    const text = '"""3""",1997-01-01,1,2\n"4\n5",1997-01-01,1,2'
+    expect(read(text, { isFirst: false })).toMatchObject([
+      { line: 1, call: { userId: '"3"' } },
+      { line: 2, call: { userId: '4\n5' } },
+    ])
+  })
+
+  test('rejects a value that goes on after its closing quote, and takes quotes that are meant', () => {
+    const rows = ['"w3"x,1997-01-01,1,2', 'w"2,1997-01-01,1,2', '"""w""",1997-01-01,1,2']
+    const text = `${[...rows, '5,1997-01-01,1,"2" ', '6,1997-01-01,1,"2"'].join('\r\n')}\r\n`
+    expect(read(text, { isFirst: false })).toMatchObject([
+      { line: 1, code: 'row_invalid', reason: 'a value goes on after its closing quote' },
+      { line: 2, call: { userId: 'w"2' } },
+      { line: 3, call: { userId: '"w"' } },
+      { line: 4, code: 'row_invalid' },
+      { line: 5, call: { userId: '6' } },
+    ])
   })
 
   test.each([
@@ -124,6 +144,13 @@ describe('a mapping', () => {
   }
 
   test('that is right has no problems', () => expect(problems(mapping)).toEqual([]))
+
+  test('of a table that another character divides is told so', () => {
+    const compiled = compileMapping(mapping, ['customer_id;date;cds;value'])
+    expect('problems' in compiled && compiled.problems[0]?.message).toBe(
+      'the file has no column "customer_id"; it has "customer_id;date;cds;value". If they are divided by ";", say in the mapping: delimiter: ";"',
+    )
+  })
 
   test.each([
     [
