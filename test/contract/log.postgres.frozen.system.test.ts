@@ -21,7 +21,9 @@ test('a member that is frozen in its beat loses its partitions, and nobody else 
     const follower = follow(source, {
       group,
       from: () => 0n,
-      gained: ({ partition }) => gained.push(partition),
+      gained: ({ partition }) => {
+        gained.push(partition)
+      },
     })
     await eventually('they share', () => follower.held().length === 6 && held === 6)
     child.send('freeze')
