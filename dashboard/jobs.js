@@ -68,6 +68,7 @@ const importOf = (view, { sources }) => ({
       ['Rejected', view.rejected],
       ['Filtered', view.filtered],
       ['Suppressed', view.suppressed],
+      ['Without a time', view.untimed],
     ]),
   ],
   trouble: null,

@@ -28,6 +28,9 @@ const properties = {
   rejected: amount('Calls and lines that were not.'),
   filtered: amount("Calls that the source's tracking plan kept from the log."),
   suppressed: amount('Calls of users who asked to be forgotten after them.'),
+  untimed: amount(
+    'Of those taken, the ones without a time that can be read and has been: they count as of now.',
+  ),
   createdAt: dateTime,
   updatedAt: dateTime,
   endedAt: nullable(dateTime),
@@ -41,6 +44,7 @@ const RecentView = named('ImportChunk', {
   until: amount('Where it ended.'),
   digest: Type.String({ description: 'SHA-256 of its bytes, in hex.' }),
   rejected: Type.Array(RejectionView),
+  untimed: Type.Optional(amount('Of the whole import, up to where it ended.')),
 })
 
 export const MadeImportView = named('MadeImport', {
@@ -65,6 +69,7 @@ export const viewOf = (found: Import) => ({
   rejected: found.rejected,
   filtered: found.filtered,
   suppressed: found.suppressed,
+  untimed: found.untimed,
   createdAt: found.createdAt,
   updatedAt: found.updatedAt,
   endedAt: found.endedAt,

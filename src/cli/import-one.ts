@@ -47,6 +47,7 @@ export type Import = {
   readonly rejected: number
   readonly filtered: number
   readonly suppressed: number
+  readonly untimed: number
   readonly recent: readonly Recent[]
 }
 
@@ -223,6 +224,7 @@ const tell = (options: Options, { name, end, wasFinished, path }: End): void => 
     `${end.rejected} rejected`,
     ...(end.filtered > 0 ? [`${end.filtered} filtered by the tracking plan`] : []),
     ...(end.suppressed > 0 ? [`${end.suppressed} of users who asked to be forgotten`] : []),
+    ...(end.untimed > 0 ? [`${end.untimed} without a readable time, so as of now`] : []),
   ]
   const before = wasFinished ? 'was imported before: ' : ''
   terminal.out(`${name}: ${before}${amounts.join(', ')}`)

@@ -21,7 +21,9 @@ const duplicateProblems = (
   index: number,
   path: string,
 ): readonly Problem[] => {
-  const normal = (webhook: Webhook | undefined) => URL.parse(webhook?.url ?? '')?.href ?? null
+  // What stands behind # is not sent.
+  const normal = (webhook: Webhook | undefined) =>
+    URL.parse(webhook?.url ?? '')?.href.replace(/#.*/, '') ?? null
   const own = normal(webhooks[index])
   const first = webhooks.findIndex((webhook) => normal(webhook) === own)
   // One that cannot be parsed is told of elsewhere.

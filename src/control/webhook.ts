@@ -43,12 +43,14 @@ const urlProblems = (text: string, rules: Rules, path: string): readonly Problem
     { code: 'webhook_url_invalid', path, message: `the URL ${why}` },
   ]
   // WHATWG parsing forgives much ("http:host", tabs, surrounding spaces): the full form is asked for.
-  if (!/^https?:\/\//i.test(text)) return invalid('must begin with http:// or https://')
+  if (!/^https?:\/\/(?!\/)/i.test(text))
+    return invalid('must begin with http:// or https:// and a host')
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
   if (/[\s\x00-\x1f\x7f\\]/.test(text) || !text.isWellFormed())
     return invalid('holds white space, a backslash or a control character')
   const url = URL.parse(text)
   if (!url || url.hostname === '') return invalid('cannot be parsed')
+  if (url.port === '0') return invalid('names port 0, on which nobody can listen')
   const { urlCharactersMax } = webhookLimits
   const length = Math.max(Buffer.byteLength(text), url.href.length)
   if (length > urlCharactersMax)

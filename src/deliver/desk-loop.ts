@@ -111,12 +111,18 @@ const commit = async (stage: Stage, batch: Batch): Promise<Done> => {
 type Doubt = { sent: { readonly done: Done; readonly transaction: string } | null }
 
 const commitOnce = (stage: Stage, batch: Batch, doubt: Doubt): Promise<Done> =>
-  stage.deps.pool.transaction(async (tx) => {
-    const done = await apply(tx, stage, batch)
-    const transaction = await nameTransaction(tx)
-    if (transaction !== null) doubt.sent = { done, transaction }
-    return done
-  })
+  stage.deps.pool.transaction(
+    async (tx) => {
+      const done = await apply(tx, stage, batch)
+      const transaction = await nameTransaction(tx)
+      if (transaction !== null) doubt.sent = { done, transaction }
+      return done
+    },
+    { idleMs },
+  )
+
+/** A process that is frozen meanwhile must not keep others from its partitions for longer. */
+const idleMs = 10_000
 
 /**
  * Doing it again would find nothing left to do, and what was claimed, given up or sent again in it would be

@@ -35,6 +35,7 @@ const reservedNetworks = [
   '240.0.0.0/4', // reserved, and broadcast
   '::/128',
   '::/96', // IPv4-compatible
+  '::ffff:0:0:0/96', // IPv4-translated: an IPv4 address inside
   '64:ff9b::/96', // NAT64: an IPv4 address inside
   '64:ff9b:1::/48', // NAT64 of one's own
   '100::/64', // discard-only

@@ -37,13 +37,14 @@ type Fields = Record<
   string | null
 >
 
-const names: Readonly<Record<string, keyof Fields>> = {
-  'content-length': 'length',
-  'transfer-encoding': 'encoding',
-  connection: 'connection',
-  'keep-alive': 'keepAlive',
-  'retry-after': 'retryAfter',
-}
+/** No plain object: a receiver chooses what is looked up. */
+const names: ReadonlyMap<string, keyof Fields> = new Map([
+  ['content-length', 'length'],
+  ['transfer-encoding', 'encoding'],
+  ['connection', 'connection'],
+  ['keep-alive', 'keepAlive'],
+  ['retry-after', 'retryAfter'],
+])
 
 /** Of its lines without the empty one at the end; `null`: malformed. */
 export const parseHead = (text: string): AnswerHead | null => {
@@ -54,8 +55,12 @@ export const parseHead = (text: string): AnswerHead | null => {
   const framing = framingOf(Number(status), fields)
   if (framing === null) return null
   const { connection, keepAlive, retryAfter } = fields
-  const isWanted = minor === '1' ? !closing.test(connection ?? '') : keeping.test(connection ?? '')
-  const seconds = /timeout=(\d{1,6})/.exec(keepAlive ?? '')?.[1]
+  // Chunks are unknown to 1.0: whoever passed them on may not know where they end.
+  const isWanted =
+    minor === '1'
+      ? !closing.test(connection ?? '')
+      : keeping.test(connection ?? '') && fields.encoding === null
+  const seconds = /timeout=(\d{1,6})/i.exec(keepAlive ?? '')?.[1]
   return {
     status: Number(status),
     retryAfter,
@@ -76,7 +81,7 @@ const fieldsOf = (lines: readonly string[]): Fields | null => {
   for (const line of lines) {
     const [, name, value = ''] = field.exec(line) ?? []
     if (name === undefined) return null
-    const known = names[name.toLowerCase()]
+    const known = names.get(name.toLowerCase())
     if (known === undefined) continue
     const before = fields[known]
     // Two lengths, even equal ones, and a body's end is anybody's guess.

@@ -25,11 +25,16 @@ const headEnd = Buffer.from('\r\n\r\n')
 const nothing: Buffer = Buffer.alloc(0)
 /** A head that is no longer is remembered: receivers say the same again, at least for a second. */
 const rememberedMax = 1_024
+/** Enough of a head that is not there yet to know its first line, however often a byte comes. */
+const lineBytesMax = 512
 const switching = 101
+/** So many informational answers come before the real one, and no more: each resets what a head may hold. */
+const informationalMax = 32
 
 export const openAnswerReader = (headersBytesMax: number): AnswerReader => {
   let kept: Buffer = nothing
   let head: AnswerHead | null = null
+  let informational = 0
   let left = 0
   let chunks: Chunks | null = null
   let bodyBytes = 0
@@ -49,7 +54,7 @@ export const openAnswerReader = (headersBytesMax: number): AnswerReader => {
     if ((end < 0 ? bytes.length : end) > headersBytesMax) return 'head_too_large'
     if (end < 0) {
       kept = bytes
-      return mayBeginAnswer(bytes.toString('latin1')) ? 'more' : 'malformed'
+      return mayBeginAnswer(bytes.toString('latin1', 0, lineBytesMax)) ? 'more' : 'malformed'
     }
     const parsed = parse(bytes.toString('latin1', 0, end))
     // Nobody asked for another protocol.
@@ -65,6 +70,8 @@ export const openAnswerReader = (headersBytesMax: number): AnswerReader => {
       if (typeof next === 'string') return next
       rest = next.rest
       if (next.parsed.status >= 200) head = next.parsed
+      else informational += 1
+      if (informational > informationalMax) return 'malformed'
     }
     if (head.framing === 'chunks') chunks = openChunks()
     else left = head.framing === 'close' ? Number.POSITIVE_INFINITY : head.framing
@@ -91,6 +98,7 @@ export const openAnswerReader = (headersBytesMax: number): AnswerReader => {
     begin: () => {
       kept = nothing
       head = null
+      informational = 0
       left = 0
       chunks = null
       bodyBytes = 0

@@ -83,10 +83,15 @@ export const codedError = (code: string, message: string, cause?: unknown): Erro
 
 const dayMs = 86_400_000
 
-/** Seconds, or an HTTP date; anything else says nothing. */
+/** As in "Sun, 06 Nov 1994 08:49:37 GMT", its two older forms, and ISO 8601, which some receivers send. */
+const dates = /^(?:[A-Z][a-z]{2,8},? .*\d:\d\d|\d{4}-\d\d-\d\dT)/
+const zoneless = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4}$/
+
+/** Seconds, or a date; anything else says nothing, for much of it passes for a date somewhere. */
 export const retryAfterMs = (value: string | undefined, now: number): number | null => {
-  if (value === undefined) return null
-  if (/^\d{1,9}$/.test(value.trim())) return Math.min(Number(value) * 1_000, dayMs)
-  const at = Date.parse(value)
+  const text = value?.trim() ?? ''
+  if (/^\d+$/.test(text)) return Math.min(Number(text) * 1_000, dayMs)
+  if (!dates.test(text)) return null
+  const at = Date.parse(zoneless.test(text) ? `${text} GMT` : text)
   return Number.isNaN(at) ? null : Math.min(Math.max(at - now, 0), dayMs)
 }

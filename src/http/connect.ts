@@ -1,4 +1,5 @@
 // Opens sockets for the outgoing port: vetted addresses only, its own time for connect and TLS, no self-signed peer.
+import { X509Certificate } from 'node:crypto'
 import type { LookupAddress, LookupOptions } from 'node:dns'
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { type SecureContext, connect as secure, type TLSSocket } from 'node:tls'
@@ -125,20 +126,29 @@ const secureStep = (
     return
   }
   state.socket = socket
-  socket.on('error', fail)
+  let shown: Buffer | undefined
+  // Before it is judged: of one that is refused there is nothing left to look at. (Its bytes alone:
+  // to ask for an X509Certificate here makes node find no names in it when it then judges.)
+  socket.prependOnceListener('secure', () => {
+    shown = socket.getPeerCertificate().raw
+  })
+  // Of all that may be wrong with a certificate this one is final.
+  socket.on('error', (error) =>
+    fail(shown && isSelfSigned(new X509Certificate(shown)) ? selfSigned() : error),
+  )
   socket.once('secureConnect', () => {
-    if (isSelfSigned(socket))
-      return fail(codedError('MILLRACE_SELF_SIGNED', 'the certificate is self-signed'))
+    const certificate = socket.getPeerX509Certificate()
+    if (!certificate || isSelfSigned(certificate)) return fail(selfSigned())
+    shown = undefined
     return resolve({ socket, phases: phasesOf(performance.now() - started) })
   })
 }
 
 /** Also where the operator trusts that very certificate: the specification accepts none. */
-const isSelfSigned = (socket: TLSSocket): boolean => {
-  const certificate = socket.getPeerX509Certificate()
-  if (!certificate) return true
-  return certificate.checkIssued(certificate) && certificate.verify(certificate.publicKey)
-}
+const isSelfSigned = (certificate: X509Certificate): boolean =>
+  certificate.checkIssued(certificate) && certificate.verify(certificate.publicKey)
+
+const selfSigned = () => codedError('MILLRACE_SELF_SIGNED', 'the certificate is self-signed')
 
 type LookupDone = (
   error: Error | null,

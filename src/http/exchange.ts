@@ -83,14 +83,13 @@ export const aJob = (fixed: Asking): Job => ({
   done: false,
 })
 
-/** Writes the request of a connection that has its socket, where it is still there. */
+/** Writes the request of a connection that has its socket; where that is going, its close tells what follows. */
 export const begin = (ends: Ends, connection: Connection): void => {
   const { job, socket } = connection
-  if (!job || !socket || job.writtenAt !== null) return
+  if (!job || !socket || socket.destroyed || job.writtenAt !== null) return
   job.writtenAt = performance.now()
   job.reused = !connection.fresh
   connection.fresh = false
-  connection.answer.begin()
   startTimer(ends, connection, job)
   writeRequest(socket, job.head, job.request.body)
 }
@@ -150,6 +149,8 @@ const go = (ends: Ends, connection: Connection, told: Told): void => {
     if (told === 'complete' && isReusable(connection)) keep(ends, connection)
     else ends.destroy(connection)
     answered(ends, connection, job)
+    // It may be idle for long: nothing of this answer is held meanwhile.
+    answer.begin()
   } else if (told !== 'more')
     failed(ends, connection, codedError(unreadable[told], 'no answer that can be read'))
   else if (answer.bodyBytes() > ends.limits.headBytesMax)

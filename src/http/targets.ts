@@ -45,7 +45,8 @@ const targetOf = (
   context: NonNullable<Peer['context']>,
 ): Target | Answer => {
   const parsed = URL.parse(url)
-  if (!parsed || (parsed.protocol !== 'http:' && parsed.protocol !== 'https:'))
+  const isWeb = parsed?.protocol === 'http:' || parsed?.protocol === 'https:'
+  if (!parsed || !isWeb || parsed.port === '0')
     return classifyError(codedError('ERR_INVALID_URL', 'no URL that can be posted to'))
   if (!mayBeReached(parsed.hostname, isAllowed))
     return classifyError(codedError('MILLRACE_ADDRESS_BLOCKED', 'no address that may be reached'))

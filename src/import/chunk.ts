@@ -124,6 +124,7 @@ const carryOut = async (working: Working, first: Judgement): Promise<Taken> => {
       until: untilOf(chunk),
       digest,
       rejected: judged.rejected,
+      untimed: begun.untimed + judged.untimed,
     },
     nextLine: chunk.line + linesIn(chunk),
     isLast: chunk.isLast,

@@ -27,6 +27,8 @@ export type JudgedChunk = {
   readonly accepted: number
   readonly filtered: number
   readonly suppressed: number
+  /** Of those accepted, the ones that bring no time, or none that can be read or has been: theirs is now. */
+  readonly untimed: number
   /** Once it is known that the log has them. */
   count(pipeline: Pipeline): void
 }
@@ -86,7 +88,7 @@ const openChunk = (judging: Judging) => {
   const { source, codec, metersFiltered } = judging
   const entries: Prepared[] = []
   const rejected: LineRejection[] = []
-  const amounts = { accepted: 0, filtered: 0, suppressed: 0 }
+  const amounts = { accepted: 0, filtered: 0, suppressed: 0, untimed: 0 }
   const counts: Counted[] = []
   let last: Counted | undefined
   const count = (step: Step, type: Kind, reason: string | null) => {
@@ -110,6 +112,7 @@ const openChunk = (judging: Judging) => {
       if (metersFiltered) keep(message)
     } else {
       amounts.accepted += 1
+      if (message.timestamp === judging.receivedAt) amounts.untimed += 1
       count('appended', message.type, null)
       keep(message)
     }

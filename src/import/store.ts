@@ -16,6 +16,8 @@ export type Recent = {
   readonly until: number
   readonly digest: string
   readonly rejected: readonly LineRejection[]
+  /** Of the whole import up to its end; of those of earlier versions nobody counted it. */
+  readonly untimed?: number
 }
 
 export type Import = {
@@ -36,15 +38,18 @@ export type Import = {
   readonly rejected: number
   readonly filtered: number
   readonly suppressed: number
+  readonly untimed: number
   readonly recent: readonly Recent[]
   readonly createdAt: Date
   readonly updatedAt: Date
   readonly endedAt: Date | null
 }
 
+const untimed = `coalesce((recent -> -1 ->> 'untimed')::float8, 0) as untimed`
+
 const columns = `id, source_id as "sourceId", key, name, actor, format, mapping, columns, dry_run as "dryRun",
   state, bytes::float8 as bytes, place::float8 as place, line::float8 as line, accepted::float8 as accepted,
-  rejected::float8 as rejected, filtered::float8 as filtered, suppressed::float8 as suppressed, recent,
+  rejected::float8 as rejected, filtered::float8 as filtered, suppressed::float8 as suppressed, ${untimed}, recent,
   created_at as "createdAt", updated_at as "updatedAt", ended_at as "endedAt"`
 
 export const findImport = async (sql: Sql, id: number): Promise<Import | null> => {
@@ -125,6 +130,8 @@ export type Begun = {
   readonly isTakenOver: boolean
   readonly receivedAt: Date
   readonly ends: Ends
+  /** Of all chunks before. */
+  readonly untimed: number
 }
 
 /**
@@ -139,7 +146,7 @@ export const beginChunk = async (sql: Sql, beginning: Beginning): Promise<Begun 
        pending_digest = $3,
        pending_ends = coalesce(pending_ends, $5)
       where id = $1 and place = $2 and state = 'running'
-     returning attempt, pending_attempt <> attempt as "isTakenOver", pending_at as "receivedAt", pending_ends as ends`,
+     returning attempt, pending_attempt <> attempt as "isTakenOver", pending_at as "receivedAt", pending_ends as ends, ${untimed}`,
     [beginning.id, beginning.place, beginning.digest, beginning.at, JSON.stringify(beginning.ends)],
   )
   return rows[0] ?? null

@@ -34,9 +34,15 @@ const transact = async <R>({ connection }: Session, work: () => Promise<R>): Pro
 }
 
 /** A failure leaves the session in an unknown state: the caller ends it. */
-export const enter = async (pool: Pool, { name, topics }: Group): Promise<Presence> => {
+export const enter = async (
+  pool: Pool,
+  { name, topics }: Group,
+  idleMs: number,
+): Promise<Presence> => {
   const session = await openSession(pool)
   try {
+    // A process that is frozen while it looks at the group would hold its locks against all others.
+    await session.connection.query(`set idle_in_transaction_session_timeout = ${idleMs}`)
     const member = await transact(session, () => insertMember(session.connection, name, topics))
     await notifyGroup(session.connection, name)
     return { group: name, member, session, beats: new Map(), lookedAt: performance.now() }

@@ -92,7 +92,11 @@ const transact = async <R>(
   work: (tx: Connection) => Promise<R>,
   options: TransactionOptions = {},
 ): Promise<R> => {
-  await connection.query(`begin isolation level ${options.isolation ?? 'read committed'}`)
+  const idle =
+    options.idleMs === undefined
+      ? ''
+      : `; set local idle_in_transaction_session_timeout = ${options.idleMs}`
+  await connection.query(`begin isolation level ${options.isolation ?? 'read committed'}${idle}`)
   try {
     const result = await work(connection)
     await connection.query('commit')

@@ -26,6 +26,8 @@ export type Pool = Sql & {
 }
 
 export type TransactionOptions = {
+  /** Postgres ends the session when nothing is asked in the transaction for so long; a minute when absent. */
+  readonly idleMs?: number
   readonly isolation?: 'read committed' | 'repeatable read' | 'serializable'
 }
 

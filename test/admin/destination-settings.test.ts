@@ -133,6 +133,10 @@ describe('a destination', () => {
 
   test.each<[object, [string, string][]]>([
     [
+      { webhooks: [{ url }, { url: `${url}#same` }] },
+      [['webhook_url_duplicate', '/webhooks/1/url']],
+    ],
+    [
       { webhooks: [{ url }, { url: 'HTTPS://A.test:443/hook' }] },
       [['webhook_url_duplicate', '/webhooks/1/url']],
     ],

@@ -126,7 +126,7 @@ describe('millrace import', async () => {
     const map = ['--map', '{"type":"track","columns":{"id":"userId","event":"event"}}']
     expect(await run(['import', table, ...key, ...map])).toMatchObject({
       code: 3,
-      out: 'open.csv: 2 imported, 1 rejected',
+      out: 'open.csv: 2 imported, 1 rejected, 2 without a readable time, so as of now',
     })
     const written = (await readFile(`${table}.rejected.ndjson`, 'utf8')).trimEnd().split('\n')
     expect(written.map((line) => JSON.parse(line) as JsonObject)).toMatchObject([
@@ -232,6 +232,22 @@ describe('millrace import', async () => {
     // Who names a file means it.
     const own = await file('own.txt', ndjson(aTrack(1, { userId: 'own' })))
     expect(await run(['import', own, ...key])).toMatchObject({ code: 0 })
+  })
+
+  test('says how many calls count as of now, for want of a time that can be read', async () => {
+    const times = ['', 'garbage', '2099-01-01T00:00:00Z', '2020-02-03T04:05:06.000Z']
+    const calls = times.map((timestamp, n) => aTrack(n, { userId: `time ${n}`, timestamp }))
+    const { timestamp: _, ...none } = aTrack(4, { userId: 'time 4' })
+    const lines = await file('times.ndjson', ndjson(...calls, none))
+    const found = {
+      code: 0,
+      out: 'times.ndjson: 5 imported, 0 rejected, 4 without a readable time, so as of now',
+    }
+    expect(await run(['import', lines, ...key])).toMatchObject(found)
+    const table = await file('times.csv', 'id,at\n1,\n2,2020-02-03\n')
+    const mapping = '{"type":"page","columns":{"id":"userId","at":"timestamp"}}'
+    const ran = await run(['import', table, ...key, '--map', mapping, '--json'])
+    expect(JSON.parse(ran.out)).toMatchObject({ accepted: 2, untimed: 1 })
   })
 
   test('makes calls of a table, and refuses a mistaken mapping before a line is read', async () => {

@@ -68,6 +68,10 @@ describe('the webhooks of a destination', () => {
     'http://a.test\\@b.test/',
     'http://user:secret@a.test/',
     'http://a.test:99999/',
+    'http://a.test:0/',
+    'https://a.test:00/',
+    'http:///a.test/',
+    'http:////a.test/',
     'http://a.test/\ud800',
     `http://a.test/${'x'.repeat(2_048)}`,
     // By what is sent, and by what is kept.
@@ -101,10 +105,17 @@ describe('the webhooks of a destination', () => {
     'http://0.0.0.0/',
     'http://[fe80::1]/',
     'http://[64:ff9b::7f00:1]/',
+    'http://[::ffff:0:127.0.0.1]/',
   ])('the reserved URL %j is refused unless its network is allowed', (url) => {
     expect(judgeUrl(url, true)).toEqual(['/webhooks/0/url webhook_url_private'])
     expect(
-      judge([{ url }], false, ['169.254.0.0/16', '0.0.0.0', 'fe80::/10', '64:ff9b::/96']),
+      judge([{ url }], false, [
+        '169.254.0.0/16',
+        '0.0.0.0',
+        'fe80::/10',
+        '64:ff9b::/96',
+        '::ffff:0:0:0/96',
+      ]),
     ).toEqual([])
   })
 

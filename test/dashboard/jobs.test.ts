@@ -69,7 +69,7 @@ test('an import of unknown length has no share until it is over', () => {
   const view = {
     ...{ id: 1, sourceId: 1, name: 'a.ndjson', actor: 'ada', dryRun: true, state: 'running' },
     ...{ bytes: null, place: 1_500_000, accepted: 10, rejected: 0, filtered: 0, suppressed: 2 },
-    createdAt: '2026-03-01T00:00:00.000Z',
+    ...{ untimed: 3, createdAt: '2026-03-01T00:00:00.000Z' },
   }
   expect(jobOf('imports', view)).toMatchObject({
     ...{ title: 'Dry run 1 of a.ndjson', share: null },
@@ -79,6 +79,7 @@ test('an import of unknown length has no share until it is over', () => {
       ['Accepted', '10'],
       ['Rejected', '0'],
       ['Suppressed', '2'],
+      ['Without a time', '3'],
     ],
   })
   expect(jobOf('imports', { ...view, state: 'finished' }).share).toBe(1)

@@ -44,6 +44,8 @@ describe('an address', () => {
     ['240.0.0.0', '255.255.255.255'],
     ['::', '::'],
     ['::7f00:1', '::ffff:ffff'],
+    ['::ffff:0:0:0', '::ffff:0:ffff:ffff'],
+    ['::ffff:0:127.0.0.1', '::ffff:0:8.8.8.8'],
     ['64:ff9b::', '64:ff9b::ffff:ffff'],
     ['64:ff9b:1::', '64:ff9b:1:ffff:ffff:ffff:ffff:ffff'],
     ['100::', '100::ffff:ffff:ffff:ffff'],

@@ -26,12 +26,16 @@ const answers = {
   'no reason': 'HTTP/1.1 404\r\ncontent-length: 1\r\n\r\nx',
   'informational ones first': `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nlink: </a>\r\n\r\n${chunkedHead}0\r\n\r\n`,
   chunks: `${chunkedHead}3\r\nwhy\r\nA;name="v"\r\n0123456789\r\n0\r\ntrailer: x\r\n\r\n`,
+  'as many informational ones as are borne first': `${'HTTP/1.1 103 Hints\r\n\r\n'.repeat(32)}HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n`,
+  'names that every object has':
+    'HTTP/1.1 200 OK\r\nconstructor: a\r\nvalueOf: b\r\n__proto__: c\r\ncontent-length: 0\r\n\r\n',
   'nothing after 204': 'HTTP/1.1 204 No Content\r\n\r\n',
 }
 
 const broken = {
   'another protocol': 'SSH-2.0-OpenSSH_9.6\r\n',
   'another version': 'HTTP/2.0 200 OK\r\n\r\n',
+  'informational ones without end': 'HTTP/1.1 103 Hints\r\n\r\n'.repeat(33),
   'a status of two digits': 'HTTP/1.1 20 OK\r\n\r\n',
   'lines that end in a line feed alone': 'HTTP/1.1 200 OK\ncontent-length: 0\n\r\n\r\n',
   'a header without a colon': 'HTTP/1.1 200 OK\r\nbad header\r\n\r\n',
@@ -133,6 +137,10 @@ describe('a head', () => {
     expect(kept('HTTP/1.1 200 OK')).toBe(false)
     expect(kept('HTTP/1.0 200 OK', none)).toBe(false)
     expect(kept('HTTP/1.0 200 OK', none, 'connection: Keep-Alive')).toBe(true)
+    // Chunks are unknown to it.
+    const chunked = 'transfer-encoding: chunked'
+    expect(kept('HTTP/1.1 200 OK', chunked)).toBe(true)
+    expect(kept('HTTP/1.0 200 OK', chunked, 'connection: keep-alive')).toBe(false)
     // Where there must be no body, one may still follow.
     expect(kept('HTTP/1.1 204 Fine', 'content-length: 5')).toBe(false)
     expect(kept('HTTP/1.1 304 Same', 'transfer-encoding: chunked')).toBe(false)

@@ -49,6 +49,32 @@ test('five thousand different origins leave bounded connections and memory behin
   await until(() => seen.closed === seen.connections, 'all are closed')
 })
 
+test('an idle connection holds nothing of the answer it brought', async () => {
+  const all = 300
+  const refusal = Buffer.alloc(8_000, 'x')
+  let waiting: (() => void)[] = []
+  const { url } = await answering((socket) => {
+    waiting.push(() => {
+      socket.write(`HTTP/1.1 500 Oops\r\ncontent-length: ${refusal.length}\r\n\r\n`)
+      socket.write(refusal)
+    })
+    if (waiting.length < all) return
+    for (const answer of waiting) answer()
+    waiting = []
+  })
+  const post = open()
+  gc()
+  const before = process.memoryUsage().arrayBuffers
+  const results = await Promise.all(Array.from({ length: all }, () => send(post, url)))
+  expect(results.map(({ head }) => head.length)).toEqual(Array(all).fill(refusal.length))
+  expect(post.counts()).toEqual({ ...none, idle: all })
+  await until(() => {
+    gc()
+    return process.memoryUsage().arrayBuffers - before < (all * refusal.length) / 4
+  }, 'what was read is let go')
+  await post.close()
+})
+
 test('connections that the receiver closed, or that failed, are not kept', async () => {
   const closing = await answering((socket) =>
     socket.write(ok, () => setTimeout(() => socket.end(), 20)),

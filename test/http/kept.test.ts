@@ -1,6 +1,7 @@
 // Requests as they are written, and the connections kept for the next: for how long, and which are not.
-import { createServer } from 'node:net'
-import { afterAll, expect, test } from 'vitest'
+import { createServer, Socket } from 'node:net'
+import { setImmediate as turn } from 'node:timers/promises'
+import { afterAll, describe, expect, test, vi } from 'vitest'
 import { openPost } from '../../src/http/open-post.ts'
 import { until } from '../support/until.ts'
 import { answering, closeServers, listen } from './servers.ts'
@@ -96,4 +97,52 @@ test('a receiver says how long it keeps connections: one is not used in its last
   await until(() => brief.seen.closed === 2, 'both are closed')
   expect(await reused(long.url)).toBe(true)
   await post.close()
+})
+
+describe('a kept connection that was reset', () => {
+  /** The receiver is in this process: what it does is with the kernel before the next line runs. */
+  const reset = (sockets: readonly Socket[]) => {
+    for (const socket of sockets) socket.resetAndDestroy()
+  }
+
+  test.each([
+    { when: 'before the request is given', act: reset },
+    {
+      when: 'as the request is about to be written',
+      act: (sockets: readonly Socket[]) => void setImmediate(reset, sockets),
+    },
+  ])('$when costs no try', async ({ act }) => {
+    const open: Socket[] = []
+    const { url, seen } = await answering((socket) => {
+      open.push(socket)
+      socket.write(ok)
+    })
+    const post = openPost({ addresses })
+    const send = () => post({ url, headers: {}, body: small })
+    for (let at = 0; at < 20; at += 1) {
+      await Promise.all([send(), send()])
+      await turn()
+      act(open.splice(0))
+      const results = await Promise.all([send(), send()])
+      for (const result of results)
+        expect(result).toMatchObject({ answer: { type: 'delivered' }, reused: false })
+    }
+    expect(seen.requests).toBe(80)
+    await post.close()
+  })
+
+  test('by the network, in whatever word, costs no try where nothing was written', async () => {
+    const { url, seen } = await answering((socket) => socket.write(ok))
+    const post = openPost({ addresses })
+    const connects = vi.spyOn(Socket.prototype, 'connect')
+    await post({ url, headers: {}, body: small })
+    const [socket] = connects.mock.contexts as readonly Socket[]
+    connects.mockRestore()
+    const second = post({ url, headers: {}, body: small })
+    // As a probe of the system's that nobody answered ends it.
+    socket?.destroy(Object.assign(new Error('read ETIMEDOUT'), { code: 'ETIMEDOUT' }))
+    expect(await second).toMatchObject({ answer: { type: 'delivered' }, reused: false })
+    expect(seen.requests).toBe(2)
+    await post.close()
+  })
 })

@@ -2,6 +2,7 @@
 import { createServer as createPlain } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, test } from 'vitest'
+import { retryAfterMs } from '../../src/http/classify.ts'
 import { openPost, userAgent } from '../../src/http/open-post.ts'
 import { openReceiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
@@ -71,6 +72,39 @@ test('Retry-After is passed on, in seconds or as a date', async () => {
   expect(answer.retryAfterMs).toBeGreaterThan(50_000)
   expect(answer.retryAfterMs).toBeLessThanOrEqual(60_000)
 })
+
+test.each([
+  ['0', 0],
+  ['120', 120_000],
+  ['9999999999', 86_400_000],
+  ['9'.repeat(400), 86_400_000],
+  ['Sun, 22 Nov 2026 12:00:30 GMT', 30_000],
+  ['Sunday, 22-Nov-26 12:00:30 GMT', 30_000],
+  ['Sun Nov 22 12:00:30 2026', 30_000],
+  ['Sun Nov  1 12:00:30 2026', 0],
+  ['2026-11-22T12:00:30Z', 30_000],
+  ['Mon, 01 Jan 2035 00:00:00 GMT', 86_400_000],
+  ['', null],
+  ['1.5', null],
+  ['2,3', null],
+  ['-1', null],
+  ['1e3', null],
+  ['soon', null],
+  ['Sun, 99 Foo 2026 12:00:30 GMT', null],
+])('Retry-After: %j is %j ms', (value, ms) => {
+  expect(retryAfterMs(value, Date.parse('2026-11-22T12:00:00Z'))).toBe(ms)
+})
+
+test.each(['http://127.0.0.1:0/', 'https://127.0.0.1:0/'])(
+  '%s is final, and nothing is connected',
+  async (url) => {
+    expect((await post({ url, headers, body })).answer).toEqual({
+      type: 'final',
+      reason: 'invalid_url',
+      status: null,
+    })
+  },
+)
 
 test('a receiver that does not answer within five seconds has timed out', async () => {
   receiver.reply(() => 'hang')

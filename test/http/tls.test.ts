@@ -67,6 +67,11 @@ describe('a TLS receiver', () => {
   test.each([
     { whose: 'whose certificate is self-signed', tls: keyed('self'), reason: 'tls_self_signed' },
     {
+      whose: 'whose certificate is self-signed and has expired',
+      tls: keyed('self-expired'),
+      reason: 'tls_self_signed',
+    },
+    {
       whose: 'that sends a root of its own along',
       tls: keyed('leaf', ['ca.crt']),
       reason: 'tls_private_root',
@@ -97,6 +102,21 @@ describe('a TLS receiver', () => {
       expect(answer).toMatchObject({ type: 'final', reason: 'tls_self_signed' })
     }
     expect(await open().probe(url, tls)).toBe('tls_self_signed')
+    expect(seen).toMatchObject({ requests: 0, bytes: 0 })
+  })
+
+  test.each([
+    { of: 'for another name', name: 'self', host: '127.0.0.1' },
+    { of: 'expired', name: 'self-expired', host: 'localhost' },
+  ])('whose self-signed certificate is $of besides is final all the same', async (one) => {
+    const { url, seen } = await serve(keyed(one.name))
+    const elsewhere = url.replace('localhost', one.host)
+    const tls = { ca: pem(`${one.name}.crt`) }
+    for (const own of [{}, { tls }]) {
+      const { answer } = await open()({ url: elsewhere, headers, body, ...own })
+      expect(answer).toMatchObject({ type: 'final', reason: 'tls_self_signed' })
+    }
+    expect(await open().probe(elsewhere, tls)).toBe('tls_self_signed')
     expect(seen).toMatchObject({ requests: 0, bytes: 0 })
   })
 

@@ -65,6 +65,23 @@ describe('a chunk', async () => {
     ])
   })
 
+  test('counts, with those before it, what has no time that can be read', async () => {
+    const rig = importRig(pool)
+    const { id } = await rig.make()
+    const { timestamp: _, ...without } = aTrack(1)
+    const first = ndjson(without, aTrack(2), aTrack(3, { timestamp: '2099-01-01T00:00:00Z' }))
+    await rig.imports.take(await rig.now(id), { ...whole(first), isLast: false })
+    expect((await rig.now(id)).untimed).toBe(2)
+    const bytes = ndjson(aTrack(4, { timestamp: 'yesterday' }), aTrack(5))
+    const second = { ...whole(bytes), place: first.length, line: 4, isLast: false }
+    expect(await rig.imports.take(await rig.now(id), second)).toMatchObject({
+      taken: { accepted: 5, untimed: 3 },
+    })
+    // Sent again, because its answer was lost.
+    await rig.imports.take(await rig.now(id), second)
+    expect((await rig.now(id)).untimed).toBe(3)
+  })
+
   test('that comes twice is answered twice and appended once', async () => {
     const rig = importRig(pool)
     const { id } = await rig.make()

@@ -4,9 +4,12 @@ import { connect, createServer } from 'node:net'
 import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { openPool } from '../../src/postgres/pool.ts'
 import { sqlState } from '../../src/postgres/sql.ts'
 import { isOutage } from '../../src/project/outage.ts'
 import { isPassing } from '../../src/replay/lead.ts'
+import { cloneDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
 
 test('a write that the other side no longer reads is a lost connection, not a refused statement', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'millrace-sql-'))
@@ -39,4 +42,28 @@ test('sessions that Postgres ended for standing still in a transaction are a dat
   }
   // A statement in a transaction that had failed is a mistake, which no wait mends.
   expect(isOutage({ code: '25P02' })).toBe(false)
+})
+
+test('a transaction that stands still for longer than it may is ended by Postgres, and its locks with it', async () => {
+  const database = await cloneDatabase()
+  const pool = openPool({ url: database.url, connectionsMax: 2, name: 'stands-still' })
+  const standing = async () => {
+    const { rows } = await database.pool.query(
+      "select 1 from pg_stat_activity where application_name = 'stands-still' and state like 'idle in %'",
+    )
+    return rows.length
+  }
+  const still = pool.transaction(
+    async (tx) => {
+      await tx.query('select pg_advisory_xact_lock(1)')
+      await until(async () => (await standing()) === 0, 'Postgres has ended it')
+      await tx.query('select 1')
+    },
+    { idleMs: 100 },
+  )
+  const error = await still.catch((cause: unknown) => cause)
+  expect(isOutage(error)).toBe(true)
+  // The next one is not bound by it.
+  await pool.transaction((tx) => tx.query('select pg_advisory_xact_lock(1)'))
+  await pool.close()
 })
