@@ -90,14 +90,14 @@ const audienceIdsOf = async (sql: Sql, workspaceId: number): Promise<readonly nu
 
 export type DeliveryCounts = { readonly parked: number; readonly dead: number }
 
-/** Parked rows partition by partition, as their index is. */
+/** Parked rows partition by partition, as their index is; of the dead those that were not sent again. */
 export const countDeliveries = async (sql: Sql, destinationId: number): Promise<DeliveryCounts> => {
   const { rows } = await sql.query<DeliveryCounts>(
     `select (select coalesce(sum(c.parked), 0) from position h cross join lateral (
               select count(*) as parked from parked p where p.topic = h.topic
                  and p.partition = h.partition and p.destination_id = $1) c
               where h.reader = 'deliver')::int as parked,
-            (select count(*) from dead where destination_id = $1)::int as dead`,
+            (select count(*) from dead where destination_id = $1 and replayed_at is null)::int as dead`,
     [destinationId],
   )
   return rows[0] ?? { parked: 0, dead: 0 }

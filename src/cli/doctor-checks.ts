@@ -163,7 +163,7 @@ const checkDead: Check['run'] = async (sql, now) => {
        left join destination d on d.id = t.destination_id order by t.dead desc limit 5`,
     [new Date(now.getTime() - dayMs)],
   )
-  if (rows.length === 0) return ok('no message was given up within a day')
+  if (rows.length === 0) return ok('no message was given up within a day but what was cancelled')
   const told = rows.map(({ name, reason, dead }) => `${dead} of ${name} (${reason})`).join(', ')
   return warn(`given up within a day: ${told}; "millrace dead recover NAME" sends them again`)
 }

@@ -112,7 +112,9 @@ export const bury = (stage: Stage, delivery: Delivery, death: Death): void => {
   const { chain, row } = delivery
   const { partition, lane } = chain
   const firstTryAt = dateOf(death.firstTryAt)
-  stage.deps.logger.warn(
+  // What nobody wants any more is no failure, and may be thousands: it is counted.
+  const level = death.reason === 'cancelled' ? 'debug' : 'warn'
+  stage.deps.logger[level](
     {
       destinationId: lane.destinationId,
       topic: partition.topic,

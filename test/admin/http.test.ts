@@ -132,8 +132,16 @@ describe('the admin API over HTTP', async () => {
       [id, new Date()],
     )
     await gainPosition(pool, { reader: 'deliver', topic: 'calls', partition: 0 })
+    // Two died, and one of them was sent again.
+    await pool.query(
+      `insert into dead (topic, partition, log_offset, destination_id, message_id, type, reason,
+                         attempts, dead_at, replayed_at)
+       values ('calls', 0, 2, $1, 'm', 'track', 'rejected', 1, $2, null),
+              ('calls', 0, 3, $1, 'm', 'track', 'rejected', 1, $2, $2)`,
+      [id, new Date()],
+    )
     const path = `/admin/v1/destinations/${id}`
-    expect((await admin('GET', `${path}/deliveries`)).body).toEqual({ parked: 1, dead: 0 })
+    expect((await admin('GET', `${path}/deliveries`)).body).toEqual({ parked: 1, dead: 1 })
     const { attempts } = (await admin('GET', `${path}/attempts?hours=1`)).body
     expect(attempts.map(({ messageId }: { messageId: string }) => messageId)).toEqual(['m1', 'm2'])
     expect(attempts[0]).toMatchObject({
