@@ -1,7 +1,6 @@
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
-import { constants, tmpdir } from 'node:os'
+import { constants } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openPool } from '../../src/postgres/pool.ts'
@@ -9,10 +8,11 @@ import { sqlState } from '../../src/postgres/sql.ts'
 import { isOutage } from '../../src/project/outage.ts'
 import { isPassing } from '../../src/replay/lead.ts'
 import { cloneDatabase } from '../support/database.ts'
+import { ownFolder } from '../support/folder.ts'
 import { until } from '../support/until.ts'
 
 test('a write that the other side no longer reads is a lost connection, not a refused statement', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'millrace-sql-'))
+  const folder = await ownFolder('sql')
   const server = createServer((socket) => socket.destroy()).listen(join(folder, 'socket'))
   await once(server, 'listening')
   // It goes on writing though the other side has closed, of which the driver may not have heard either.
@@ -20,7 +20,6 @@ test('a write that the other side no longer reads is a lost connection, not a re
   client.resume().once('end', () => client.write('x'))
   const [error] = await once(client, 'error')
   server.close()
-  await rm(folder, { recursive: true })
   expect((error as { code?: unknown }).code).toBe('EPIPE')
   expect(sqlState(error)).toBe(null)
   expect(isOutage(error)).toBe(true)
