@@ -70,6 +70,8 @@ const take = (stage: Stage, { row, chain, parks }: Arrival, body: Buffer): void 
     type: row.type,
     body,
     receivedAt: row.parkedAt.getTime(),
+    // It is asked about at each try.
+    letThroughBy: 0n,
   }
   if (chain.partition.lost) {
     chain.lane.claimed -= 1

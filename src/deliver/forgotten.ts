@@ -1,5 +1,6 @@
 // Whether a message is of somebody who is not to be heard: asked of what the service made when it is taken,
-// and of what was parked at each try. That a user was deleted is always told.
+// of what was parked at each try, and of what waited in memory where somebody was suppressed since it was taken.
+// That a user was deleted is always told.
 import type { Outbound } from '../domain/message.ts'
 import { namedIn } from '../domain/named.ts'
 import { nobodySuppressed, type Suspect } from '../domain/suppression.ts'
@@ -28,10 +29,13 @@ const replayedSuspect = (made: Outbound, key: string): Suspect => {
   return { workspaceId, userId, anonymousId, previousId, sentAt: new Date(receivedAt) }
 }
 
+export const suppressionVersion = ({ deps }: Pick<Stage, 'deps'>): bigint =>
+  deps.suppressions?.version?.() ?? 0n
+
 export const isForgotten = ({ deps }: Stage, delivery: Delivery, workspaceId: number): boolean => {
   const { suppressions = nobodySuppressed } = deps
-  if (suppressions === nobodySuppressed || delivery.row === null || delivery.type === 'delete')
-    return false
+  if (suppressions === nobodySuppressed || delivery.type === 'delete') return false
+  if (delivery.row === null && delivery.letThroughBy === suppressionVersion({ deps })) return false
   const sentAt = new Date(delivery.receivedAt)
   return suppressions.isSuppressed({ workspaceId, ...namedIn(delivery.body), sentAt })
 }

@@ -5,6 +5,7 @@ import type { Open } from '../domain/tracker.ts'
 import type { Recorded } from '../log/log.ts'
 import { admit } from './admit.ts'
 import type { Fanned } from './fan-out.ts'
+import { suppressionVersion } from './forgotten.ts'
 import { placeIn } from './order.ts'
 import { owePairs } from './pairs.ts'
 import { bury, settleOne } from './park.ts'
@@ -34,7 +35,7 @@ export const place = (
   const already = partition.already.get(offset)
   if (already) partition.already.delete(offset)
   const hashed = hashOfKey(entry.key)
-  const owing: Owing = { ...placed, open, hashed, already }
+  const owing: Owing = { ...placed, open, hashed, already, letThroughBy: suppressionVersion(stage) }
   return placeEach(stage, partition, { owing, destinationIds: [...open.left] })
 }
 
@@ -43,6 +44,7 @@ type Owing = Placed & {
   readonly hashed: string
   /** Destinations it is parked or dead for already. */
   readonly already: ReadonlySet<number> | undefined
+  readonly letThroughBy: bigint
 }
 
 type Rest = { readonly owing: Owing; readonly destinationIds: readonly number[] }
@@ -69,7 +71,7 @@ const placeOne = (
   partition: Partition,
   { owing, destinationId }: One,
 ): true | Promise<boolean> => {
-  const { open, hashed, already, fanned, record } = owing
+  const { open, hashed, already, fanned, record, letThroughBy } = owing
   const { offset } = open
   if (already?.has(destinationId)) {
     settleOne(partition, open, { destinationId, outcome: 'parked' })
@@ -78,7 +80,8 @@ const placeOne = (
   const chain = placeIn(stage, partition, { destinationId, hash: hashed, offset })
   const { messageId, type, receivedAt } = record
   const body = fanned.own.get(destinationId) ?? fanned.body
-  const delivery: Delivery = { chain, open, row: null, offset, messageId, type, body, receivedAt }
+  const said = { offset, messageId, type, body, receivedAt, letThroughBy }
+  const delivery: Delivery = { chain, open, row: null, ...said }
   if (!fanned.poisoned.has(destinationId)) return admit(stage, delivery)
   bury(stage, delivery, { reason: 'internal', status: null, attempts: 0, firstTryAt: null })
   return true

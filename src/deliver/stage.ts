@@ -220,6 +220,8 @@ export type Delivery = {
   readonly body: Buffer
   /** Epoch ms: when the call was received; of a claimed row, when it was parked. */
   readonly receivedAt: number
+  /** The version of the suppressions that let it through when it was taken from the log. */
+  readonly letThroughBy: bigint
 }
 
 export type Stage = {

@@ -17,6 +17,8 @@ export type Suspect = {
 /** Answers from memory; in force within 5 s of the request in every process. */
 export type Suppressions = {
   isSuppressed(suspect: Suspect): boolean
+  /** Another one whenever answers may have changed. */
+  version?(): bigint
   /** What an id that was ever to be forgotten is known by; `null` for every other. */
   hashOfForgotten?(workspaceId: number, kind: IdentityKind, value: string): Uint8Array | null
 }
