@@ -21,8 +21,8 @@ export const memberLimits = {
   beatMs: 1_000,
   /** A beat that takes longer means that the leases may be gone. */
   beatTimeoutMs: 4_000,
-  /** Postgres ends the session of a member that stands still within a beat for so long; less than the above. */
-  idleMs: 3_000,
+  /** Postgres ends the session of a member that stands still within a beat for so long; well less than the above. */
+  idleMs: 2_000,
   /** Others take the partitions of a member whose beat has stood still this long. */
   deadAfterMs: 10_000,
   /** How long a partition to be given back waits for the handle in hand. */
