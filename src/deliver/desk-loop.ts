@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { nameTransaction, outcomeOf } from '../postgres/outcome.ts'
-import type { Connection } from '../postgres/sql.ts'
+import { type Connection, holdsPositions } from '../postgres/sql.ts'
 import type { Written } from './alert-store.ts'
 import type { Died } from './alerts.ts'
 import { arrive, unparkCancelled } from './arrive.ts'
@@ -111,18 +111,12 @@ const commit = async (stage: Stage, batch: Batch): Promise<Done> => {
 type Doubt = { sent: { readonly done: Done; readonly transaction: string } | null }
 
 const commitOnce = (stage: Stage, batch: Batch, doubt: Doubt): Promise<Done> =>
-  stage.deps.pool.transaction(
-    async (tx) => {
-      const done = await apply(tx, stage, batch)
-      const transaction = await nameTransaction(tx)
-      if (transaction !== null) doubt.sent = { done, transaction }
-      return done
-    },
-    { idleMs },
-  )
-
-/** A process that is frozen meanwhile must not keep others from its partitions for longer. */
-const idleMs = 10_000
+  stage.deps.pool.transaction(async (tx) => {
+    const done = await apply(tx, stage, batch)
+    const transaction = await nameTransaction(tx)
+    if (transaction !== null) doubt.sent = { done, transaction }
+    return done
+  }, holdsPositions)
 
 /**
  * Doing it again would find nothing left to do, and what was claimed, given up or sent again in it would be

@@ -2,7 +2,7 @@
 import { orderOf } from '../domain/erasure.ts'
 import { isBlocked } from '../domain/identity.ts'
 import { logKey } from '../domain/message.ts'
-import type { Connection, Pool } from '../postgres/sql.ts'
+import { type Connection, holdsPositions, type Pool } from '../postgres/sql.ts'
 import type { EraseDeps } from './deps.ts'
 import { recordRequest } from './record.ts'
 import { erases } from './request.ts'
@@ -98,10 +98,12 @@ const passOver = (tx: Connection, id: number, subjects: readonly { readonly n: n
 
 /** A batch that was decided before the suppressions were in force is committed now: each holds its positions. */
 const passBatches = (pool: Pool) =>
-  pool.transaction((tx) =>
-    tx.query(
-      `select from position where reader = 'project' order by topic, partition for no key update`,
-    ),
+  pool.transaction(
+    (tx) =>
+      tx.query(
+        `select from position where reader = 'project' order by topic, partition for no key update`,
+      ),
+    holdsPositions,
   )
 
 /** In every process that lives; none may live but those that read this. */

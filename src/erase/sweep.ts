@@ -1,5 +1,5 @@
 // Erases everything beside the profile, of all requests that have come so far, in one reading of each store.
-import type { Pool } from '../postgres/sql.ts'
+import { holdsPositions, type Pool } from '../postgres/sql.ts'
 import type { EraseDeps } from './deps.ts'
 import { type Forgotten, forget } from './forgotten.ts'
 import { countListed, eraseBodies, eraseDead, listParked, takeListed } from './parked-store.ts'
@@ -78,7 +78,7 @@ const loadForgotten = async (
 const areGivenUp = async ({ pool, clock, limits }: EraseDeps): Promise<boolean> => {
   if ((await countListed(pool)) === 0) return true
   const aliveSince = new Date(clock().getTime() - limits.aliveMs)
-  const taken = await pool.transaction((tx) => takeListed(tx, aliveSince))
+  const taken = await pool.transaction((tx) => takeListed(tx, aliveSince), holdsPositions)
   return taken === 'taken' && (await countListed(pool)) === 0
 }
 

@@ -31,6 +31,9 @@ export type TransactionOptions = {
   readonly isolation?: 'read committed' | 'repeatable read' | 'serializable'
 }
 
+/** For whoever locks positions: a process that is frozen meanwhile must not keep others from its partitions longer. */
+export const holdsPositions = { idleMs: 10_000 } as const satisfies TransactionOptions
+
 export type Listener = {
   readonly notified: (payload: string) => void
   /** After a lost connection was replaced: notifications in between are gone, so read again. */

@@ -5,7 +5,7 @@ import { prepareSession, replaceUsers, saveFirstFlips, saveFlips } from '../audi
 import { saveVerdicts } from '../duplicate/duplicates.ts'
 import { Fault } from '../fault.ts'
 import { movePositions } from '../postgres/position.ts'
-import type { Connection } from '../postgres/sql.ts'
+import { type Connection, holdsPositions } from '../postgres/sql.ts'
 import { saveTies } from './accounts.ts'
 import { saveDeletions } from './deletion-store.ts'
 import type { Desk } from './desk.ts'
@@ -66,39 +66,33 @@ type Batch = {
 
 /** One transaction: positions, users, memberships, usage and duplicates, or none of it. */
 export const writeBatch = (desk: Desk, batch: Batch): Promise<Written> =>
-  desk.pool.transaction(
-    async (tx) => {
-      const { prepared, verdicts, moves } = batch
-      const { plan } = prepared
-      await openWriting(tx, { moves, plan })
-      const known = knownNow(desk, prepared)
-      const held = await holdUsers(tx, desk, known)
-      if (held === null) throw unwind({ type: 'stale', plan: null })
-      const { users } = held
-      desk.inHand = users
-      await desk.keys.stock(prepared.asked.size)
-      const at = highestOf(desk, moves)
-      const calls = placed({ ...prepared, verdicts }, desk.suppressions)
-      const { yieldMs } = desk
-      const folding = openFolding({ plan, known, users, newKey: desk.keys.next, yieldMs })
-      await folding.add(calls)
-      const folded = await folding.finish(at)
-      batch.decided()
-      const orders = ordersIn(calls)
-      await lockDecided(tx, { folded, held, orders })
-      await saveVerdicts(tx, [...verdicts.values()])
-      await saveFolded(tx, { folded, plan, at })
-      await saveDeletions(tx, calls)
-      const metered = meterBatch(calls, { key: desk.usageKey })
-      await saveMetered(tx, metered, writerOf(moves))
-      const erased = await eraseUsers(tx, { orders, known, locked: users, folded, plan })
-      return { ...folded, at, held: users, erased, metered }
-    },
-    { idleMs },
-  )
-
-/** A process that is frozen meanwhile must not keep others from its partitions for longer. */
-const idleMs = 10_000
+  desk.pool.transaction(async (tx) => {
+    const { prepared, verdicts, moves } = batch
+    const { plan } = prepared
+    await openWriting(tx, { moves, plan })
+    const known = knownNow(desk, prepared)
+    const held = await holdUsers(tx, desk, known)
+    if (held === null) throw unwind({ type: 'stale', plan: null })
+    const { users } = held
+    desk.inHand = users
+    await desk.keys.stock(prepared.asked.size)
+    const at = highestOf(desk, moves)
+    const calls = placed({ ...prepared, verdicts }, desk.suppressions)
+    const { yieldMs } = desk
+    const folding = openFolding({ plan, known, users, newKey: desk.keys.next, yieldMs })
+    await folding.add(calls)
+    const folded = await folding.finish(at)
+    batch.decided()
+    const orders = ordersIn(calls)
+    await lockDecided(tx, { folded, held, orders })
+    await saveVerdicts(tx, [...verdicts.values()])
+    await saveFolded(tx, { folded, plan, at })
+    await saveDeletions(tx, calls)
+    const metered = meterBatch(calls, { key: desk.usageKey })
+    await saveMetered(tx, metered, writerOf(moves))
+    const erased = await eraseUsers(tx, { orders, known, locked: users, folded, plan })
+    return { ...folded, at, held: users, erased, metered }
+  }, holdsPositions)
 
 /** The instant that a batch is evaluated at: the highest receivedAt there was. */
 export const highestOf = (desk: Desk, moves: Moves): number =>

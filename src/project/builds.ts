@@ -11,7 +11,7 @@ import type { Live } from '../domain/configuration.ts'
 import { deleteHoursBefore } from '../duplicate/store.ts'
 import { Fault } from '../fault.ts'
 import { leadOnce } from '../postgres/lead.ts'
-import { type Connection, isReplayable, type Sql } from '../postgres/sql.ts'
+import { type Connection, holdsPositions, isReplayable, type Sql } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
 import {
   type Build,
@@ -92,7 +92,9 @@ const step = async (deps: BuildDeps, build: Build): Promise<void> => {
     case 'folding':
       await foldHistory(deps, build)
       if (deps.stopping.aborted) return
-      return deps.turns(() => deps.pool.transaction((tx) => turnToEvaluating(tx, build)))
+      return deps.turns(() =>
+        deps.pool.transaction((tx) => turnToEvaluating(tx, build), holdsPositions),
+      )
     case 'evaluating':
       return evaluateUsers(deps, build)
   }

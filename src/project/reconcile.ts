@@ -12,7 +12,7 @@ import {
 } from '../domain/definition.ts'
 import type { JsonObject } from '../domain/message.ts'
 import type { Source, Topic } from '../log/log.ts'
-import type { Connection, Pool } from '../postgres/sql.ts'
+import { type Connection, holdsPositions, type Pool } from '../postgres/sql.ts'
 import {
   addBuild,
   addLeaves,
@@ -63,7 +63,7 @@ export const reconcile = async (
   if (gone.length === 0 && changed.length === 0) return null
   await ensurePositions(pool, await partitionsOf(source))
   const next = { version: plan.version, configuration: configuration.version }
-  await pool.transaction((tx) => change(tx, { next, wanted, gone, changed }))
+  await pool.transaction((tx) => change(tx, { next, wanted, gone, changed }), holdsPositions)
   return { gone: gone.length, opened: changed.length }
 }
 
