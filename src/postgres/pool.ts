@@ -66,15 +66,17 @@ const borrow = async <R>(pool: pg.Pool, use: (connection: Connection) => Promise
   const client = await pool.connect()
   let broken: Error | undefined
   const onError = (error: Error) => {
-    broken = error
+    broken ??= error
   }
   client.on('error', onError)
   try {
     return await use(connectionOf(client))
   } catch (error) {
+    if ((error as { code?: unknown }).code !== undefined) throw error
     // A failed COPY or protocol error leaves the connection in an unknown state: never reuse it.
-    broken ??= (error as { code?: unknown }).code === undefined ? (error as Error) : undefined
-    throw error
+    broken ??= error as Error
+    // What a session ended of, the driver tells once; whatever is asked of it afterwards only fails.
+    throw broken
   } finally {
     client.off('error', onError)
     client.release(broken)
