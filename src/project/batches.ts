@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Debugger } from '../debugger/debugger.ts'
 import type { Lease } from '../log/log.ts'
-import { isReplayable } from '../postgres/sql.ts'
+import { isReplayable, sqlState } from '../postgres/sql.ts'
 import { movesOf, unwoundBy, type Written, writeBatch } from './batch.ts'
 import { type Desk, nobodyInHand } from './desk.ts'
 import { tellDuplicates } from './duplicate-calls.ts'
@@ -95,7 +95,7 @@ const settle = async (deps: BatchDeps, { all, first, decided }: Settling): Promi
       return
     } catch (error) {
       Object.assign(desk, nobodyInHand)
-      const reason = await recover(deps, error, { tries, pieces, outageMs: failures.awayMs() })
+      const reason = await recover(deps, error, { tries, pieces })
       logger.warn({ reason, tries, calls: callsIn(pieces) }, 'batch.replayed')
       fresh = reason === 'stale'
       prepared = null
@@ -123,14 +123,13 @@ const write = async (
 type Tries = {
   readonly tries: number
   readonly pieces: readonly Piece[]
-  readonly outageMs: number
 }
 
 /** Says why the batch is tried again, or throws what no further try can mend. */
 const recover = async (
   { desk, limits, logger, fenced, stopping }: BatchDeps,
   error: unknown,
-  { tries, pieces, outageMs }: Tries,
+  { tries, pieces }: Tries,
 ): Promise<string> => {
   const unwound = unwoundBy(error)
   switch (unwound?.type) {
@@ -153,12 +152,15 @@ const recover = async (
     await sleep(Math.random() * Math.min(5 * (tries + 1), 100))
     return 'conflict'
   }
-  if (!isOutage(error) || outageMs > limits.outageMs) throw error
+  if (!isOutage(error)) throw error
   // Their positions have not moved: whoever starts next reads them again.
   if (stopping.aborted) for (const { lane } of pieces) lane.lose()
   else await sleep(limits.retryMs)
-  return 'outage'
+  return sqlState(error) === endedWhileIdle ? 'stood_still' : 'outage'
 }
+
+/** A batch that takes so long between two statements would do so again. */
+const endedWhileIdle = '25P03'
 
 type Line = {
   readonly pieces: readonly Piece[]

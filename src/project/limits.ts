@@ -21,8 +21,6 @@ export type ProjectLimits = {
   readonly replaysMax: number
   /** Between two tries of a batch when the database is away, in milliseconds. */
   readonly retryMs: number
-  /** The database may be away for this long before the stage dies, and all of its process with it, in milliseconds. */
-  readonly outageMs: number
   /** Calls of history in one transaction of a build. */
   readonly historyCallsMax: number
   /** Users in one transaction of a build. */
@@ -47,8 +45,6 @@ export const projectLimits: ProjectLimits = {
   yieldMs: 5,
   replaysMax: 1_000,
   retryMs: 500,
-  // What is collected into another log goes on meanwhile, and a new process could do no better.
-  outageMs: Number.POSITIVE_INFINITY,
   historyCallsMax: 2_000,
   evaluateUsersMax: 1_000,
   buildPollMs: 250,

@@ -43,6 +43,12 @@ test('sessions that Postgres ended for standing still in a transaction are a dat
   expect(isOutage({ code: '25P02' })).toBe(false)
 })
 
+test('a mistake of ours is no database that is away, whatever it speaks of', () => {
+  const mistake = new TypeError("Cannot read properties of null (reading 'connection')")
+  expect(isOutage(mistake)).toBe(false)
+  expect(isOutage(new Error(mistake.message))).toBe(true)
+})
+
 test('a transaction that stands still for longer than it may is ended by Postgres, and its locks with it', async () => {
   const database = await cloneDatabase()
   const pool = openPool({ url: database.url, connectionsMax: 2, name: 'stands-still' })
@@ -61,6 +67,7 @@ test('a transaction that stands still for longer than it may is ended by Postgre
     { idleMs: 100 },
   )
   const error = await still.catch((cause: unknown) => cause)
+  expect(sqlState(error)).toBe('25P03')
   expect(isOutage(error)).toBe(true)
   // The next one is not bound by it.
   await pool.transaction((tx) => tx.query('select pg_advisory_xact_lock(1)'))

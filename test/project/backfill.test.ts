@@ -137,7 +137,7 @@ test('P9: a build killed at any await is finished by another process, and counts
       rig.live.replace({ audiences })
       const source = rig.log.source()
       const dying = mortal({ pool, source, appender: rig.log.appender() }, { at, when })
-      const limits = { historyCallsMax: 40, evaluateUsersMax: 10, outageMs: 0 }
+      const limits = { historyCallsMax: 40, evaluateUsersMax: 10 }
       const doomed = rig.start({ pool: dying.pool, source: dying.source, limits })
       await Promise.race([doomed.done.catch(() => undefined), rig.built().catch(() => undefined)])
       source.vanish()

@@ -14,12 +14,18 @@ afterEach(async () => {
 
 const users = ['u1', 'u2', 'u3', 'u4', 'u5']
 
+const locksPositions = (text: string) =>
+  text.includes('from position') || text.includes('join position')
+
 /** Holds every `position` lock query back until released, as a long pause of the process would. */
 const pausable = (real: Pool) => {
   let gate: Promise<void> = Promise.resolve()
   let waiting = 0
+  const idleMs: number[] = []
   return {
     waiting: () => waiting,
+    /** What the transactions that came to it allow themselves. */
+    idleMsMost: () => Math.max(...idleMs),
     hold: () => {
       const held = Promise.withResolvers<void>()
       gate = held.promise
@@ -30,8 +36,10 @@ const pausable = (real: Pool) => {
       transaction: (work, options) =>
         real.transaction(async (tx) => {
           const query = async (text: string, values?: readonly unknown[]) => {
-            if (text.includes('from position') || text.includes('join position')) {
+            if (locksPositions(text)) {
               waiting += 1
+              // A minute, as without it, is too long for those who wait for the partitions.
+              idleMs.push(options?.idleMs ?? 60_000)
               await gate
             }
             return tx.query(text, values)
@@ -109,7 +117,7 @@ test('P9: killed at any await, nothing is lost and nothing counted twice', async
       await rig.send(...orders)
       const source = rig.log.source()
       const dying = mortal({ pool, source, appender: rig.log.appender() }, { at, when })
-      const doomed = rig.start({ pool: dying.pool, source: dying.source, limits: { outageMs: 0 } })
+      const doomed = rig.start({ pool: dying.pool, source: dying.source })
       await rig.send(
         ...orders,
         { type: 'identify', userId: 'u5', anonymousId: 'a5', traits: { k: 1 } },
@@ -131,14 +139,11 @@ test('P9: killed at any await, nothing is lost and nothing counted twice', async
 test('a process that stood still in a transaction until Postgres ended its session lives on', async () => {
   const rig = await aRig(pool, [audience(1, performed('eq', 1))])
   const slow = pausable(pool)
-  const limits = { outageMs: 2_000 }
-  running.push(rig.start({ pool: slow.pool, limits }))
+  running.push(rig.start({ pool: slow.pool }))
   await rig.built()
   const release = slow.hold()
   await rig.send(...users.map((userId) => ({ userId })))
   await until('it is in its transaction', async () => slow.waiting() > 0)
-  // Longer than an outage may last.
-  await new Promise((resolve) => setTimeout(resolve, limits.outageMs + 100))
   await pool.query(
     `select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and state = 'idle in transaction'`,
@@ -146,6 +151,38 @@ test('a process that stood still in a transaction until Postgres ended its sessi
   release()
   await rig.caughtUp()
   expect(await rig.members(1)).toEqual(users)
+  expect(slow.idleMsMost()).toBeLessThanOrEqual(10_000)
+})
+
+/** Whoever is to lock positions stands still until Postgres has ended the session. */
+const slowly = (real: Pool): Pool => ({
+  ...real,
+  transaction: (work, options) =>
+    real.transaction(
+      async (tx) => {
+        const stand = async () => {
+          const { rows } = await tx.query<{ pid: number }>('select pg_backend_pid() as pid')
+          await until('Postgres has ended the session', async () => {
+            const query = 'select from pg_stat_activity where pid = $1'
+            return (await real.query(query, [rows[0]?.pid])).rowCount === 0
+          })
+        }
+        const query = async (text: string, values?: readonly unknown[]) => {
+          if (locksPositions(text)) await stand()
+          return tx.query(text, values)
+        }
+        return work({ ...tx, query: query as typeof tx.query })
+      },
+      { ...options, idleMs: 50 },
+    ),
+})
+
+test('a batch that stands still every time it is tried is given up', async () => {
+  const rig = await aRig(pool, [])
+  await rig.send({ userId: 'u1' })
+  const doomed = rig.start({ pool: slowly(pool), limits: { replaysMax: 2 } })
+  running.push(doomed)
+  await expect(doomed.done).rejects.toThrow('replayed too often')
 })
 
 /** A way to Postgres that can be closed. */

@@ -197,7 +197,6 @@ const restless: Partial<ProjectLimits> = {
   batchCallsMax: 7,
   usageFoldMs: 3,
   sightingCacheBytesMax: 2_000,
-  outageMs: 0,
 }
 
 const lived = async ({
