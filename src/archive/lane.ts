@@ -1,5 +1,6 @@
 // Holding one partition: takes its position over, and turns what is fetched into segments.
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { gainInTime } from '../gaining.ts'
 import type { Batch, Lease, Reader } from '../log/log.ts'
 import { placeOf } from '../log/log.ts'
 import { gainPosition } from '../postgres/position.ts'
@@ -10,7 +11,13 @@ import { codecOf, type Lane, type Stage } from './stage.ts'
 import { noteTrouble } from './trouble.ts'
 import { rollSegment } from './write.ts'
 
-export const gainLane = async (stage: Stage, lease: Lease): Promise<Reader> => {
+export const gainLane = (stage: Stage, lease: Lease): Promise<Reader> => {
+  const { deps, limits, stopping } = stage
+  const gaining = { lease, stopping, retryMs: limits.retryMs, logger: deps.logger }
+  return gainInTime(gaining, () => gainOnce(stage, lease))
+}
+
+const gainOnce = async (stage: Stage, lease: Lease): Promise<Reader> => {
   const { deps, lanes } = stage
   const topic = lease.topic as ArchivedTopic
   const { partition } = lease

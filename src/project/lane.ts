@@ -1,8 +1,10 @@
 // Gaining a partition: takes its position over and turns fetched batches into queued pieces.
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Logger } from 'pino'
 import { isOrder } from '../domain/erasure.ts'
 import type { Message } from '../domain/message.ts'
 import { openDuplicates } from '../duplicate/duplicates.ts'
+import { gainInTime } from '../gaining.ts'
 import type { Batch, Codec, Lease, Reader, Recorded, Source } from '../log/log.ts'
 import { gainPosition } from '../postgres/position.ts'
 import type { Pool } from '../postgres/sql.ts'
@@ -16,12 +18,16 @@ type LaneDeps = {
   readonly pool: Pool
   readonly queue: LaneQueue
   readonly limits: ProjectLimits
+  readonly logger: Logger
   /** Aborts when the stage stops. */
   readonly stopping: AbortSignal
 }
 
 /** `lanes` holds the last lane of each partition; an earlier one of the same partition is lost. */
-export const gainLane = async (
+export const gainLane = (deps: LaneDeps, lanes: Map<string, Lane>, lease: Lease): Promise<Reader> =>
+  gainInTime({ ...deps, lease, retryMs: deps.limits.retryMs }, () => gainOnce(deps, lanes, lease))
+
+const gainOnce = async (
   deps: LaneDeps,
   lanes: Map<string, Lane>,
   lease: Lease,

@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
+import type { Source } from '../../src/log/log.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
 import type { Running } from '../../src/running.ts'
 import { cloneDatabase } from '../support/database.ts'
@@ -188,12 +189,20 @@ test('a batch that stands still every time it is tried is given up', async () =>
 /** A way to Postgres that can be closed. */
 const closable = (real: Pool) => {
   const state = { isClosed: false, refused: 0 }
-  const transaction: Pool['transaction'] = async (work, options) => {
-    if (!state.isClosed) return real.transaction(work, options)
+  const pass = () => {
+    if (!state.isClosed) return
     state.refused += 1
     throw Object.assign(new Error('connect refused'), { code: 'ECONNREFUSED' })
   }
-  return { state, pool: { ...real, transaction } satisfies Pool as Pool }
+  const transaction: Pool['transaction'] = async (work, options) => {
+    pass()
+    return real.transaction(work, options)
+  }
+  const query: Pool['query'] = async (text, values) => {
+    pass()
+    return real.query(text, values)
+  }
+  return { state, pool: { ...real, query, transaction } satisfies Pool as Pool }
 }
 
 test('however long Postgres is away, the batch waits for it', async () => {
@@ -207,6 +216,41 @@ test('however long Postgres is away, the batch waits for it', async () => {
   way.state.isClosed = false
   await rig.caughtUp()
   expect(await rig.members(1)).toEqual(users)
+})
+
+/** A stage whose way to Postgres is closed from the moment on at which it is given partitions. */
+const startToGain = async (rig: Awaited<ReturnType<typeof aRig>>) => {
+  const way = closable(pool)
+  const real = rig.log.source()
+  const source: Source = {
+    ...real,
+    join: (group, gained) =>
+      real.join(group, (lease) => {
+        way.state.isClosed = true
+        return gained(lease)
+      }),
+  }
+  const stage = rig.start({ pool: way.pool, source })
+  await until('it was refused many times', async () => way.state.refused > 30)
+  return { stage, way }
+}
+
+test('however long Postgres is away, a partition that is gained waits for it', async () => {
+  const rig = await aRig(pool)
+  await rig.send(...users.map((userId) => ({ userId })))
+  const { stage, way } = await startToGain(rig)
+  running.push(stage)
+  way.state.isClosed = false
+  await rig.caughtUp()
+})
+
+test('a stage that gains partitions while Postgres is away can be stopped', async () => {
+  const rig = await aRig(pool)
+  await rig.send(...users.map((userId) => ({ userId })))
+  const { stage } = await startToGain(rig)
+  await stage.stop()
+  running.push(rig.start())
+  await rig.caughtUp()
 })
 
 test('a stage that is stopped while Postgres is away leaves its batch to the next', async () => {
