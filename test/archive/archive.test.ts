@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { openStore } from '../../src/archive/store.ts'
 import { gainPosition, movePositions } from '../../src/postgres/position.ts'
+import type { Pool } from '../../src/postgres/sql.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { aCall, aFolder, aRig, day, type Rig, start, until } from './rig.ts'
 import { expectSame, expectWhole, isArchived, segmentsOf } from './whole.ts'
@@ -235,4 +236,22 @@ test('a segment that is written while files are looked for is not taken for miss
     async () => kept >= 4 || (await troubles()).length > 0,
   )
   expect(await troubles()).toEqual([])
+})
+
+test('partitions that are gained while Postgres is away wait for it', async () => {
+  rig = await aRig(pool)
+  await rig.send(...calls(20))
+  let isClosed = true
+  let refused = 0
+  const query: Pool['query'] = async (text, values) => {
+    if (!isClosed) return pool.query(text, values)
+    refused += text.includes('into position') ? 1 : 0
+    throw Object.assign(new Error('connect refused'), { code: 'ECONNREFUSED' })
+  }
+  rig.start({ pool: { ...pool, query }, limits: tiny })
+  await until('it was refused many times', async () => refused > 20)
+  isClosed = false
+  rig.advance(60_000)
+  await rig.archived()
+  await expectSame(rig)
 })

@@ -3,6 +3,7 @@ import { afterAll, expect, test } from 'vitest'
 import { countMatching, findRecovery, insertRecovery } from '../../src/admin/recovery-store.ts'
 import { loadLedger, sumLedger } from '../../src/deliver/ledger.ts'
 import { openPool } from '../../src/postgres/pool.ts'
+import type { Pool } from '../../src/postgres/sql.ts'
 import { aDestination, aLive, to } from '../support/configuration.ts'
 import { openPostgresProxy } from '../support/postgres-proxy.ts'
 import { until } from '../support/until.ts'
@@ -106,4 +107,30 @@ test('a recovery whose commits are lost sends everything again, once', async () 
   expect(loses.lost()).toBeGreaterThan(0)
   loses.every(0)
   expect(await balance()).toMatchObject({ consumed: 30n, dead: 15n, delivered: 15n })
+})
+
+test('whoever locks positions may not stand still for long, lest others wait for them', async () => {
+  const idleMs: number[] = []
+  const watched: Pool = {
+    ...database.pool,
+    transaction: (work, options) =>
+      database.pool.transaction((tx) => {
+        const query: typeof tx.query = (text, values) => {
+          // A minute, as without it, is too long for those who wait for the partitions.
+          if (/from position\b[^;]* for share/s.test(text)) idleMs.push(options?.idleMs ?? 60_000)
+          return tx.query(text, values)
+        }
+        return work({ ...tx, query })
+      }, options),
+  }
+  const hook = await receiver()
+  hook.reply(() => 503)
+  const live = aLive({ destinations: [aDestination({ webhooks: to(hook.url) })] })
+  const rig = open(live, { partitions: 1, pool: watched })
+  rig.start()
+  await rig.append([rig.aCall({ userId: 'u1' })])
+  await drained(rig)
+  expect(await rowsOf('parked')).toHaveLength(1)
+  expect(idleMs.length).toBeGreaterThan(0)
+  expect(Math.max(...idleMs)).toBeLessThanOrEqual(10_000)
 })
