@@ -7,17 +7,16 @@ import type { OpenRequest } from './request-store.ts'
 import { eraseAttempts, eraseDebugger, eraseOutbox, eraseReplays } from './trace-store.ts'
 
 /** What was erased where. */
-export type Swept = { readonly [store in (typeof stores)[number]]: number }
-
-export const stores = [
-  'parked',
-  'bodies',
-  'deadLetters',
-  'attempts',
-  'outbox',
-  'debugger',
-  'replays',
-] as const
+export type Swept = {
+  readonly [store in
+    | 'parked'
+    | 'bodies'
+    | 'deadLetters'
+    | 'attempts'
+    | 'outbox'
+    | 'debugger'
+    | 'replays']?: number
+}
 
 type Ids = { readonly kind: number; readonly value: string; readonly workspaceId: number }
 
@@ -51,9 +50,13 @@ export const sweep = async (
  * What is parked of users who are suppressed and not erased: a body does not say which visitor it is of, so that
  * no try could tell. Its owners give it up in their own time. Who is heard again meanwhile keeps theirs.
  */
-export const sweepSuppressed = async (deps: EraseDeps, request: OpenRequest): Promise<void> => {
-  for (const forgotten of await loadForgotten(deps, [request]))
+export const sweepSuppressed = async (
+  deps: EraseDeps,
+  requests: readonly OpenRequest[],
+): Promise<Swept> => {
+  for (const forgotten of await loadForgotten(deps, requests))
     await listParked(deps.pool, forgotten)
+  return {}
 }
 
 /** By workspace. */

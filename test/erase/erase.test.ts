@@ -300,6 +300,39 @@ test('what is parked of a suppressed visitor is given up, though its body names 
   expect(await listed()).toEqual(['a1 11', 'a3 13', 'a1 21'])
 })
 
+test('suppressions share one reading of what is parked, and no transaction stands open for it', async () => {
+  const rig = await erasing()
+  const ids = await Promise.all(
+    ['u1', 'u2', 'u3'].map((id) => rig.ask({ kind: 'suppress_only', ids: [user(id)] })),
+  )
+  let open = 0
+  const readings: number[] = []
+  const stage = rig.erase({
+    pool: {
+      ...pool,
+      query: (text, values) => {
+        if (/from parked p\b/.test(text)) readings.push(open)
+        return pool.query(text, values)
+      },
+      transaction: (work, options) => {
+        open += 1
+        return pool.transaction(work, options).finally(() => {
+          open -= 1
+        })
+      },
+    },
+  })
+  try {
+    for (const id of ids) await rig.reaches(id, 'waiting')
+    rig.advance(10_000)
+    for (const id of ids) await rig.reaches(id, 'done')
+  } finally {
+    await stage.stop()
+  }
+  // Once when they are in force, and once when the rounds have ended.
+  expect(readings).toEqual([0, 0])
+})
+
 test('whom a replay was asked for is forgotten with the user, and selects nobody else instead', async () => {
   const rig = await erasing()
   await pool.query('truncate replay cascade')
