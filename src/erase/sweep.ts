@@ -1,4 +1,5 @@
 // Erases everything beside the profile, of all requests that have come so far, in one reading of each store.
+import { isBlocked } from '../domain/identity.ts'
 import type { Pool } from '../postgres/sql.ts'
 import type { EraseDeps } from './deps.ts'
 import { type Forgotten, forget } from './forgotten.ts'
@@ -85,6 +86,7 @@ const areGivenUp = async ({ pool, clock, limits }: EraseDeps): Promise<boolean> 
   return taken === 'taken' && (await countListed(pool)) === 0
 }
 
+/** Without those that name nobody: what has one of them is not of one user. */
 const loadIds = async (pool: Pool, requests: readonly OpenRequest[]): Promise<readonly Ids[]> => {
   const { rows } = await pool.query<Ids>(
     `select r.workspace_id as "workspaceId", t.kind, t.value
@@ -95,7 +97,7 @@ const loadIds = async (pool: Pool, requests: readonly OpenRequest[]): Promise<re
         or exists (select from suppression s where s.hash = t.hash and s.suppressed))`,
     [requests.map(({ id }) => id)],
   )
-  return rows
+  return rows.filter(({ value }) => !isBlocked(value))
 }
 
 const valuesOf = (ids: readonly Ids[], wanted: number): ReadonlySet<string> =>
