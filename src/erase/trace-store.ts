@@ -1,6 +1,7 @@
 // The SQL of all other places where ids of an erased user may stand.
 import type { Pool } from '../postgres/sql.ts'
 import type { Forgotten } from './forgotten.ts'
+import { idForms } from './id-forms.ts'
 
 const rowsAtOnce = 5_000
 
@@ -50,7 +51,7 @@ const eraseAnswers = (pool: Pool, forgotten: Forgotten): Promise<number> =>
                   select from destination d where d.id = a.destination_id and d.workspace_id <> $2)
               limit $3)`,
     values: [
-      [...new Set(idsOf(forgotten).flatMap((id) => [id, JSON.stringify(id).slice(1, -1)]))],
+      [...new Set(idsOf(forgotten).flatMap(idForms))],
       forgotten.workspaceId,
     ],
   })

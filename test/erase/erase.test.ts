@@ -384,6 +384,8 @@ test('of attempts for others only the answer goes that has the id, and that only
     [3, 1, own + 1n, '{"error":"no\\n5"}'],
     [4, 1, own + 1n, 'thank you'],
     [5, 77, own + 1n, 'bad request 5'],
+    // As others than we write JSON.
+    [6, 1, own + 1n, '{"error":"no a\\/\\u00e9"}'],
     // An id that names nobody.
     [7, 1, own + 1n, 'code -1'],
   ] as const)
@@ -392,7 +394,7 @@ test('of attempts for others only the answer goes that has the id, and that only
          url, duration_ms, outcome, response_head) values ($1, 'calls', 0, $2, $3, $4, 'm', 1, 'u', 1, 'final', $5)`,
       [rig.clock(), offset, destinationId, chain, answer],
     )
-  const id = await rig.ask({ ids: [user('5'), user('-1')] })
+  const id = await rig.ask({ ids: [user('5'), user('a/é'), user('-1')] })
   rig.erase()
   await finish(rig, id)
   const { rows } = await pool.query(
@@ -403,10 +405,11 @@ test('of attempts for others only the answer goes that has the id, and that only
     { offset: 3, answer: null },
     { offset: 4, answer: 'thank you' },
     { offset: 5, answer: 'bad request 5' },
+    { offset: 6, answer: null },
     { offset: 7, answer: 'code -1' },
   ])
   const { rows: counted } = await pool.query('select stores from deletion_request where id = $1', [
     id,
   ])
-  expect(counted).toMatchObject([{ stores: { attempts: 3 } }])
+  expect(counted).toMatchObject([{ stores: { attempts: 4 } }])
 })
