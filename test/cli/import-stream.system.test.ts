@@ -89,7 +89,11 @@ describe('millrace import', async () => {
   ])('takes a last line without its line feed for whole: %s after it', async (how, feed, more) => {
     const name = `${how} at last`
     const lines = Array.from({ length: 6 }, (_, at) => aTrack(at, { userId: `${name} ${at}` }))
-    const first = Buffer.from(ndjson(...lines.slice(0, 3)).toString().trimEnd())
+    const first = Buffer.from(
+      ndjson(...lines.slice(0, 3))
+        .toString()
+        .trimEnd(),
+    )
     const what = ['-', '--name', name, '--rejects', join(folder, how)]
     expect(await run(what, first)).toMatchObject({ code: 0 })
     const rest = more === 'more' ? ndjson(...lines.slice(3)) : Buffer.of()
