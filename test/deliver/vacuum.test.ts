@@ -94,7 +94,8 @@ test('hours of bodies and days of attempts are never vacuumed, those made later 
   await madeAt(rig.now())
   for (const table of ['parked_body', 'attempt'] as const) {
     const parts = await partsOf(table)
-    expect(parts.length).toBeGreaterThan(3)
+    // Those of before may be dropped already.
+    expect(parts.length).toBeGreaterThanOrEqual(3)
     const [first] = parts
     // They are dropped whole: what no row leaves needs no vacuum, and one would read all of them for nothing.
     for (const { options, indexes } of parts) {

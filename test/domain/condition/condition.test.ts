@@ -169,7 +169,11 @@ test.each([
   [windowed({ last: '90d', after: '2026-01-01' }), 'event.window', '"after" is not known'],
   [windowed({ last: '90d', calendar_days: 2 }), 'event.window', 'only one of'],
   [windowed({ after: '2026-01-01x' }), 'event.window.after', 'expected a date'],
-  [windowed({ after: '2026-01-02', before: '2026-01-02' }), 'event.window', 'later than "after"'],
+  [
+    windowed({ after: '2026-01-02', before: '2026-01-02' }),
+    'event.window.before',
+    'later than "after"',
+  ],
   [windowed({ after: '2026-01-02', grid: '1h' }), 'event.window', 'no "grid"'],
   [windowed({ between_ago: ['90d', '30d'] }), 'event.window.between_ago', 'above the first'],
   [windowed({ between_ago: ['90d'] }), 'event.window.between_ago', 'two ages'],
