@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Lease, Reader } from './log/log.ts'
-import { isOutage } from './project/outage.ts'
+import { isAway } from './postgres/away.ts'
 
 export type Gaining = {
   readonly lease: Lease
@@ -23,7 +23,7 @@ export const gainInTime = async (
     try {
       return await gain()
     } catch (error) {
-      if (!isOutage(error) || lease.lost.aborted) throw error
+      if (!isAway(error) || lease.lost.aborted) throw error
       if (stopping.aborted) return readsNothing(lease)
       const { topic, partition } = lease
       logger.warn({ err: error, topic, partition }, 'partition.not_gained')
