@@ -29,7 +29,7 @@ const properties = {
   filtered: amount("Calls that the source's tracking plan kept from the log."),
   suppressed: amount('Calls of users who asked to be forgotten after them.'),
   untimed: amount(
-    'Of those taken, the ones without a time that can be read and has been: they count as of now.',
+    'Of those taken, the ones without a time that can be read, or with one more than five minutes ahead or before 1970: they count as of now.',
   ),
   createdAt: dateTime,
   updatedAt: dateTime,

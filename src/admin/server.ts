@@ -3,7 +3,8 @@ import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { parseText } from '../control/file.ts'
-import { sqlState } from '../postgres/sql.ts'
+import { Fault } from '../fault.ts'
+import { isAway } from '../postgres/away.ts'
 import { type Answer, failure, refusal } from './answer.ts'
 import { authenticate } from './authenticate.ts'
 import { type AdminDeps, adminLimits } from './deps.ts'
@@ -197,18 +198,8 @@ const answerOf = (deps: AdminDeps, error: unknown, request: FastifyRequest): Ans
   return failure('internal', 'this failed; the log says why')
 }
 
-/** The connection failed, not the statement: classes 08 and 57P, 25P03, and what has no SQLSTATE at all. */
-const isUnavailable = (error: unknown): boolean => {
-  const state = sqlState(error)
-  if (state !== null) return /^(?:08|57P|25P03|53300)/.test(state)
-  const { syscall, message } = error as { syscall?: unknown; message?: unknown }
-  return (
-    ['connect', 'read', 'write', 'getaddrinfo'].includes(String(syscall)) ||
-    /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered)/.test(
-      String(message),
-    )
-  )
-}
+/** What the log and the archive say of themselves is no word of Postgres. */
+const isUnavailable = (error: unknown): boolean => !(error instanceof Fault) && isAway(error)
 
 const logAnswer = (deps: AdminDeps, request: FastifyRequest, reply: FastifyReply): void => {
   const level = request.method === 'GET' ? 'debug' : 'info'

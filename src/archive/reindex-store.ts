@@ -6,7 +6,21 @@ import type { Found } from './inspect.ts'
 /** Takes the rows of the new index, as `archive_segment` has them. */
 export const gathered = 'gathered_segment'
 
-export const openGathering = async (connection: Connection): Promise<void> => {
+/** Whatever becomes of the work, its tables and its cursor do not go back to the pool with the connection. */
+export const gathering = async <R>(connection: Connection, work: () => Promise<R>): Promise<R> => {
+  try {
+    await openGathering(connection)
+    const result = await work()
+    await closeGathering(connection)
+    return result
+  } catch (error) {
+    // The first error is the one to tell.
+    await closeGathering(connection).catch(() => undefined)
+    throw error
+  }
+}
+
+const openGathering = async (connection: Connection): Promise<void> => {
   await connection.query(
     `create temp table found_segment (path text not null, topic text not null, partition int not null,
        first_offset bigint not null, epoch bigint not null, generation int not null)`,
@@ -14,8 +28,9 @@ export const openGathering = async (connection: Connection): Promise<void> => {
   await connection.query(`create temp table ${gathered} (like archive_segment including indexes)`)
 }
 
-export const closeGathering = async (connection: Connection): Promise<void> => {
-  await connection.query(`drop table found_segment, ${gathered}`)
+const closeGathering = async (connection: Connection): Promise<void> => {
+  await connection.query('close all')
+  await connection.query(`drop table if exists found_segment, ${gathered}`)
 }
 
 export const noteFound = async (sql: Sql, found: readonly Found[]): Promise<void> => {

@@ -1,4 +1,5 @@
 // Making the index anew from the store alone: for a database that was lost, or a store that was moved.
+import { transact } from '../postgres/pool.ts'
 import type { Connection, Pool, Sql } from '../postgres/sql.ts'
 import {
   type Finding,
@@ -11,12 +12,11 @@ import {
 } from './inspect.ts'
 import { saveSegment } from './manifest.ts'
 import {
-  closeGathering,
   findMissing,
   foundInOrder,
   gathered,
+  gathering,
   noteFound,
-  openGathering,
   readEpochs,
   swapIndex,
 } from './reindex-store.ts'
@@ -60,21 +60,19 @@ type Ends = Map<string, { readonly topic: string; readonly partition: number; ne
  * copy that somebody brings back: it is made only where that is wanted.
  */
 export const reindexArchive = (work: Reindexing): Promise<Reindexed> =>
-  work.pool.connect(async (connection) => {
-    await openGathering(connection)
-    await find(connection, work)
-    const { made, ends } = await gather(connection, work)
-    const isMade = made.leftOut === 0 || work.withoutDamaged === true
-    if (isMade) {
-      // What fails leaves nothing: the connection is given up, and with it what it had begun.
-      await connection.query('begin')
-      await moveToEnds(connection, ends)
-      await swapIndex(connection)
-      await connection.query('commit')
-    }
-    await closeGathering(connection)
-    return { isMade, ...made }
-  })
+  work.pool.connect((connection) => gathering(connection, () => reindex(connection, work)))
+
+const reindex = async (connection: Connection, work: Reindexing): Promise<Reindexed> => {
+  await find(connection, work)
+  const { made, ends } = await gather(connection, work)
+  const isMade = made.leftOut === 0 || work.withoutDamaged === true
+  if (isMade)
+    await transact(connection, async (tx) => {
+      await moveToEnds(tx, ends)
+      await swapIndex(tx)
+    })
+  return { isMade, ...made }
+}
 
 const find = async (connection: Connection, { store, limits }: Reindexing): Promise<void> => {
   const { pieceMax } = { ...reindexLimits, ...limits }

@@ -9,7 +9,6 @@ export type Content = {
   pass(bytes: number): Promise<void>
   /** What is found in its first bytes, of which more are read until it is; they stay where they are. */
   peek<R>(bytesMax: number, find: (held: Buffer, isAll: boolean) => R | null): Promise<R | null>
-  isAtEnd(): Promise<boolean>
   /** The next bytes, of which no more than `kept` are given. */
   take(bytes: number, kept: number): Promise<Taken>
   rest(): AsyncIterable<Uint8Array>
@@ -63,7 +62,6 @@ export const openContent = (input: Input): Content => {
   return {
     read: () => read,
     peek,
-    isAtEnd: async () => (await peek(1, ({ length }) => (length > 0 ? false : null))) ?? true,
     pass: async (bytes) => void (await take(bytes, 0)),
     take,
     rest: async function* () {

@@ -188,11 +188,16 @@ const catchUp = async (options: Options, { input, begun, rejects }: Going): Prom
   return last
 }
 
-/** A stream ends where who writes it dies, too: then its import was finished with a part of it. */
+/**
+ * A stream ends where who writes it dies, too: then its import was finished with a part of it. Where only the
+ * end of its last line is new, nothing was missed; what follows on that end is of other lines.
+ */
 const refuseMore = async ({ input, begun }: Going, last: Buffer): Promise<void> => {
   const { import: made, content } = begun
-  if (await content.isAtEnd()) return
-  const isCut = last.length > 0 && last.at(-1) !== newline
+  const more = (await content.peek(lookBytes, startOf))?.toString('latin1') ?? ''
+  const isEnded = last.length === 0 || last.at(-1) === newline
+  if (more === '' || (!isEnded && /^\r?\n$/.test(more))) return
+  const isCut = !isEnded && !/^\r?\n/.test(more)
   const [where, rest] = isCut
     ? [`within line ${made.line - 1}`, 'what comes from that line on']
     : [`after line ${made.line - 1}`, 'what comes after it']
@@ -203,6 +208,12 @@ const refuseMore = async ({ input, begun }: Going, last: Buffer): Promise<void> 
 }
 
 const newline = 10
+
+/** A line's end, and one byte that tells whether anything comes after it. */
+const lookBytes = 3
+
+const startOf = (held: Buffer, isAll: boolean): Buffer | null =>
+  held.length >= lookBytes || isAll ? held.subarray(0, lookBytes) : null
 
 type End = {
   readonly name: string

@@ -1,5 +1,6 @@
 // Where in the text of a condition a problem lies that only shows beside other definitions: what it refers to.
 import { placedAt, readConditionText } from '../domain/condition/text/read.ts'
+import { tokensOf } from '../domain/condition/text/token.ts'
 import type { Json } from '../domain/message.ts'
 import type { Problem } from './problem.ts'
 
@@ -15,9 +16,9 @@ export const placedInText = (
   return problems.map((problem) => {
     if (!problem.path.startsWith(`${path}/`)) return problem
     const key = keyAt(read.json, problem.path.slice(path.length + 1).split('/'))
-    const [found] = [...given.matchAll(references)].filter((it) => it[2] === key)
-    if (found === undefined) return { ...problem, path }
-    const { line, column, message } = placedAt(given, found.index, problem.message)
+    const at = key === null ? undefined : placeOf(given, key)
+    if (at === undefined) return { ...problem, path }
+    const { line, column, message } = placedAt(given, at, problem.message)
     return { ...problem, path, message: `line ${line}, column ${column}: ${message}` }
   })
 }
@@ -29,4 +30,15 @@ const keyAt = (json: Json, [first, ...rest]: readonly string[]): string | null =
   return keyAt((json as { readonly [key: string]: Json })[first] ?? null, rest)
 }
 
-const references = /\b(?:audience|computed)\s*\(\s*(['"])(.*?)\1/g
+/** Where the key is first referred to: as words of the text, which its literals are not. */
+const placeOf = (text: string, key: string): number | undefined => {
+  const tokens = tokensOf(text)
+  return tokens.find(
+    ({ type, text: word }, n) =>
+      type === 'name' &&
+      ['audience', 'computed'].includes(word) &&
+      tokens[n + 1]?.text === '(' &&
+      tokens[n + 2]?.type === 'string' &&
+      tokens[n + 2]?.text === key,
+  )?.at
+}

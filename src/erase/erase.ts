@@ -7,7 +7,7 @@ import { type EraseLimits, eraseLimits } from './limits.ts'
 import { haveRoundsEnded, takeStep } from './order.ts'
 import { erases } from './request.ts'
 import { loadOpen, type OpenRequest } from './request-store.ts'
-import { sweep } from './sweep.ts'
+import { sweep, sweepSuppressed } from './sweep.ts'
 
 type StartDeps = Omit<EraseDeps, 'limits'> & { readonly limits?: Partial<EraseLimits> }
 
@@ -45,22 +45,35 @@ const serve = async (deps: EraseDeps, bell: Bell, stopping: AbortSignal): Promis
 export const erasePass = async (deps: EraseDeps, stopping?: AbortSignal): Promise<boolean> => {
   const { pool, limits } = deps
   let moved = false
-  for (const { id, step, kind } of await loadOpen(pool, limits.requestsMax)) {
+  for (const { id, step } of await loadOpen(pool, limits.requestsMax)) {
     if (stopping?.aborted) return moved
-    if (step === 'recorded' || step === 'ordered' || !erases(kind))
-      moved = (await takeStep(deps, id)) || moved
+    if (step === 'recorded' || step === 'ordered') moved = (await takeStep(deps, id)) || moved
   }
-  const due = fewOf(
-    (await loadOpen(pool, limits.requestsMax)).filter((each) => isDue(deps, each)),
-    limits.idsMax,
-  )
-  if (due.length === 0 || stopping?.aborted) return moved
-  const swept = await sweep(deps, due)
-  if (swept === null) return moved
-  for (const request of due) {
+  const due = (await loadOpen(pool, limits.requestsMax)).filter((each) => isDue(deps, each))
+  const erasing = due.filter(({ kind }) => erases(kind))
+  const suppressing = due.filter(({ kind }) => !erases(kind))
+  for (const each of [erasing, suppressing]) {
+    if (stopping?.aborted) return moved
+    moved = (await sweepTogether(deps, fewOf(each, limits.idsMax))) || moved
+  }
+  return moved
+}
+
+/** Those that erase, or those that suppress: in one reading, which no transaction waits for. */
+const sweepTogether = async (
+  deps: EraseDeps,
+  requests: readonly OpenRequest[],
+): Promise<boolean> => {
+  const [first] = requests
+  if (first === undefined) return false
+  const isErasing = erases(first.kind)
+  const swept = isErasing ? await sweep(deps, requests) : await sweepSuppressed(deps, requests)
+  if (swept === null) return false
+  let moved = false
+  for (const request of requests) {
     if (!(await passOn(deps, request, swept))) continue
     moved = true
-    if (request.step === 'waiting') tellEnd(deps, request)
+    if (isErasing && request.step === 'waiting') tellEnd(deps, request)
   }
   return moved
 }
@@ -76,8 +89,7 @@ const fewOf = (requests: readonly OpenRequest[], idsMax: number): readonly OpenR
 
 /** With what is swept: those that have just come so far, and those whose rounds have ended. */
 const isDue = (deps: EraseDeps, request: OpenRequest): boolean =>
-  erases(request.kind) &&
-  (request.step === 'erasing' || (request.step === 'waiting' && haveRoundsEnded(deps, request)))
+  request.step === 'erasing' || (request.step === 'waiting' && haveRoundsEnded(deps, request))
 
 const tellEnd = ({ clock, logger, ended }: EraseDeps, { id, createdAt }: OpenRequest): void => {
   const seconds = Math.max(0, (clock().getTime() - createdAt.getTime()) / 1_000)

@@ -3,7 +3,7 @@ import type { Connection } from '../postgres/sql.ts'
 import type { EraseDeps } from './deps.ts'
 import { loadProfiles, noticesOf, saveNotices } from './notice-store.ts'
 import { endRequest, lockRequest, moveRequest, type OpenRequest } from './request-store.ts'
-import { type Swept, stores } from './sweep.ts'
+import type { Swept } from './sweep.ts'
 
 /** After the first sweep a request waits out the rounds in flight; the second one ends it. */
 export const passOn = (
@@ -34,6 +34,6 @@ const noteSwept = async (tx: Connection, id: number, swept: Swept): Promise<void
        select jsonb_object_agg(s.name, s.rows + coalesce((r.stores ->> s.name)::int, 0))
          from unnest($2::text[], $3::int[]) as s(name, rows)), '{}')
       where r.id = $1`,
-    [id, stores, stores.map((store) => swept[store])],
+    [id, Object.keys(swept), Object.values(swept)],
   )
 }

@@ -5,7 +5,6 @@ import { logKey } from '../domain/message.ts'
 import type { Connection, Pool } from '../postgres/sql.ts'
 import type { EraseDeps } from './deps.ts'
 import { recordRequest } from './record.ts'
-import { erases } from './request.ts'
 import {
   endRequest,
   hasStrangers,
@@ -15,7 +14,6 @@ import {
   type OpenRequest,
 } from './request-store.ts'
 import { acknowledgedVersion } from './suppression-store.ts'
-import { sweepSuppressed } from './sweep.ts'
 
 /** One step further, if it can go on: whether it did. */
 export const takeStep = (deps: EraseDeps, id: number): Promise<boolean> =>
@@ -24,7 +22,6 @@ export const takeStep = (deps: EraseDeps, id: number): Promise<boolean> =>
     if (request === null) return false
     if (request.step === 'recorded') return order(tx, deps, request)
     if (request.step === 'ordered') return lookForOrdered(tx, deps, request)
-    if (request.step === 'waiting' && !erases(request.kind)) return endSuppressed(tx, deps, request)
     return false
   })
 
@@ -38,8 +35,7 @@ const order = async (tx: Connection, deps: EraseDeps, request: OpenRequest): Pro
   }
   if (!(await isInForce(tx, deps, request.suppressionVersion))) return false
   if (kind === 'suppress_only') {
-    await sweepSuppressed(deps, request)
-    await moveRequest(tx, { id, step: 'waiting', at })
+    await moveRequest(tx, { id, step: 'erasing', at })
     return true
   }
   if (kind === 'unsuppress') {
@@ -68,18 +64,6 @@ const order = async (tx: Connection, deps: EraseDeps, request: OpenRequest): Pro
       subjects.filter(({ value }) => isBlocked(value)),
     )
   await moveRequest(tx, { id, step: 'ordered', at })
-  return true
-}
-
-/** Once more, when the rounds that were on their way have ended: they may have parked what nobody has listed. */
-const endSuppressed = async (
-  tx: Connection,
-  deps: EraseDeps,
-  request: OpenRequest,
-): Promise<boolean> => {
-  if (!haveRoundsEnded(deps, request)) return false
-  await sweepSuppressed(deps, request)
-  await endRequest(tx, { id: request.id, at: deps.clock(), reason: null })
   return true
 }
 

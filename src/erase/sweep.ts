@@ -1,4 +1,5 @@
 // Erases everything beside the profile, of all requests that have come so far, in one reading of each store.
+import { isBlocked } from '../domain/identity.ts'
 import type { Pool } from '../postgres/sql.ts'
 import type { EraseDeps } from './deps.ts'
 import { type Forgotten, forget } from './forgotten.ts'
@@ -7,17 +8,16 @@ import type { OpenRequest } from './request-store.ts'
 import { eraseAttempts, eraseDebugger, eraseOutbox, eraseReplays } from './trace-store.ts'
 
 /** What was erased where. */
-export type Swept = { readonly [store in (typeof stores)[number]]: number }
-
-export const stores = [
-  'parked',
-  'bodies',
-  'deadLetters',
-  'attempts',
-  'outbox',
-  'debugger',
-  'replays',
-] as const
+export type Swept = {
+  readonly [store in
+    | 'parked'
+    | 'bodies'
+    | 'deadLetters'
+    | 'attempts'
+    | 'outbox'
+    | 'debugger'
+    | 'replays']?: number
+}
 
 type Ids = { readonly kind: number; readonly value: string; readonly workspaceId: number }
 
@@ -51,9 +51,13 @@ export const sweep = async (
  * What is parked of users who are suppressed and not erased: a body does not say which visitor it is of, so that
  * no try could tell. Its owners give it up in their own time. Who is heard again meanwhile keeps theirs.
  */
-export const sweepSuppressed = async (deps: EraseDeps, request: OpenRequest): Promise<void> => {
-  for (const forgotten of await loadForgotten(deps, [request]))
+export const sweepSuppressed = async (
+  deps: EraseDeps,
+  requests: readonly OpenRequest[],
+): Promise<Swept> => {
+  for (const forgotten of await loadForgotten(deps, requests))
     await listParked(deps.pool, forgotten)
+  return {}
 }
 
 /** By workspace. */
@@ -82,6 +86,7 @@ const areGivenUp = async ({ pool, clock, limits }: EraseDeps): Promise<boolean> 
   return taken === 'taken' && (await countListed(pool)) === 0
 }
 
+/** Without those that name nobody: what has one of them is not of one user. */
 const loadIds = async (pool: Pool, requests: readonly OpenRequest[]): Promise<readonly Ids[]> => {
   const { rows } = await pool.query<Ids>(
     `select r.workspace_id as "workspaceId", t.kind, t.value
@@ -92,7 +97,7 @@ const loadIds = async (pool: Pool, requests: readonly OpenRequest[]): Promise<re
         or exists (select from suppression s where s.hash = t.hash and s.suppressed))`,
     [requests.map(({ id }) => id)],
   )
-  return rows
+  return rows.filter(({ value }) => !isBlocked(value))
 }
 
 const valuesOf = (ids: readonly Ids[], wanted: number): ReadonlySet<string> =>

@@ -1,5 +1,6 @@
 // Looks through everything in Postgres for an id, as a word of its own: every row of every table; log tables apart.
 import type { Sql } from '../postgres/sql.ts'
+import { idForms } from './id-forms.ts'
 
 export type Trace = { readonly table: string; readonly rows: number }
 
@@ -67,11 +68,9 @@ const loadColumns = async (sql: Sql): Promise<readonly Columns[]> => {
   return rows.map(({ name, texts, bytes }) => ({ name, texts: texts ?? [], bytes: bytes ?? [] }))
 }
 
-/** As it is, in JSON, and either in an array of texts, where quotes and backslashes are escaped once more. */
-const formsOf = (id: string): readonly string[] => {
-  const inJson = JSON.stringify(id).slice(1, -1)
-  return [id, inJson, ...[id, inJson].map((form) => form.replaceAll(/["\\]/g, '\\$&'))]
-}
+/** In an array of texts quotes and backslashes are escaped once more. */
+const formsOf = (id: string): readonly string[] =>
+  idForms(id).flatMap((form) => [form, form.replaceAll(/["\\]/g, '\\$&')])
 
 /** What JSON escapes ends in a letter or digit, and so does a byte that Postgres tells in octal. */
 const before = String.raw`(^|[^a-zA-Z0-9]|\\[bfnrt]|\\u[0-9a-fA-F]{4}|\\[0-7]{3})`

@@ -87,7 +87,7 @@ const connectionOf = (client: pg.PoolClient): Connection => ({
   copyOut: (text) => copyOut(client, text),
 })
 
-const transact = async <R>(
+export const transact = async <R>(
   connection: Connection,
   work: (tx: Connection) => Promise<R>,
   options: TransactionOptions = {},

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Debugger } from '../debugger/debugger.ts'
 import type { Lease } from '../log/log.ts'
+import { isAway } from '../postgres/away.ts'
 import { isReplayable } from '../postgres/sql.ts'
 import { movesOf, unwoundBy, type Written, writeBatch } from './batch.ts'
 import { type Desk, nobodyInHand } from './desk.ts'
@@ -13,7 +14,6 @@ import { judge, type Verdicts } from './judge.ts'
 import type { Lane, LaneQueue, Piece } from './lanes.ts'
 import type { ProjectLimits } from './limits.ts'
 import { rememberSightings } from './meter.ts'
-import { isOutage } from './outage.ts'
 import { type Prepared, prepareBatch } from './prepare.ts'
 import { remember } from './remember.ts'
 import type { Turns } from './turns.ts'
@@ -153,7 +153,7 @@ const recover = async (
     await sleep(Math.random() * Math.min(5 * (tries + 1), 100))
     return 'conflict'
   }
-  if (!isOutage(error) || outageMs > limits.outageMs) throw error
+  if (!isAway(error) || outageMs > limits.outageMs) throw error
   // Their positions have not moved: whoever starts next reads them again.
   if (stopping.aborted) for (const { lane } of pieces) lane.lose()
   else await sleep(limits.retryMs)

@@ -10,6 +10,7 @@ import { visitUsers } from '../audience/ties.ts'
 import type { Live } from '../domain/configuration.ts'
 import { deleteHoursBefore } from '../duplicate/store.ts'
 import { Fault } from '../fault.ts'
+import { isAway } from '../postgres/away.ts'
 import { leadOnce } from '../postgres/lead.ts'
 import { type Connection, isReplayable, type Sql } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
@@ -28,7 +29,6 @@ import {
   startEvaluating,
 } from './build-store.ts'
 import { foldHistory, type HistoryDeps, historyReader } from './history.ts'
-import { isOutage } from './outage.ts'
 import { reconcile } from './reconcile.ts'
 
 export type BuildDeps = HistoryDeps & {
@@ -48,7 +48,7 @@ export const runBuilds = async (deps: BuildDeps): Promise<void> => {
       await leadOnce(pool, { key: lockKey, term: (seat) => buildWhileHeld(deps, seat) })
     } catch (error) {
       const isArchive = isOfArchive(error)
-      if (!isArchive && !isOutage(error) && !isReplayable(error)) throw error
+      if (!isArchive && !isAway(error) && !isReplayable(error)) throw error
       if (isArchive) logger.error({ err: error }, 'build.waits_for_archive')
       else logger.warn({ err: error }, 'build.interrupted')
       // Somebody has to bring it back.

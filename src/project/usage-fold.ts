@@ -3,10 +3,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { byPage, monthOf, unite } from '../domain/usage.ts'
+import { isAway } from '../postgres/away.ts'
 import { type Connection, isReplayable, type Pool } from '../postgres/sql.ts'
 import type { Clock } from '../running.ts'
 import type { ProjectLimits } from './limits.ts'
-import { isOutage } from './outage.ts'
 import { pauser } from './pauser.ts'
 import {
   insertSighting,
@@ -35,7 +35,7 @@ export const foldUsageForever = async (deps: FoldDeps, stopping: AbortSignal): P
     try {
       await foldUsage(deps, stopping)
     } catch (error) {
-      if (!isOutage(error) && !isReplayable(error)) throw error
+      if (!isAway(error) && !isReplayable(error)) throw error
       deps.logger.warn({ err: error }, 'usage.not_folded')
     }
   }

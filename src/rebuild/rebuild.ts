@@ -1,10 +1,10 @@
 // The rebuild stage: of all processes that run it one works on the rebuild that is open, from request to swap.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '../fault.ts'
+import { isAway } from '../postgres/away.ts'
 import { leadOnce } from '../postgres/lead.ts'
 import { type Connection, isReplayable } from '../postgres/sql.ts'
 import { unwoundBy } from '../project/batch.ts'
-import { isOutage } from '../project/outage.ts'
 import type { Running } from '../running.ts'
 import type { RebuildDeps } from './deps.ts'
 import { rebuildLimits } from './limits.ts'
@@ -52,7 +52,7 @@ const serve = async (deps: RebuildDeps, stopping: AbortSignal): Promise<void> =>
 
 /** Whoever goes on then starts from what is stored. */
 const isPassing = (error: unknown): boolean =>
-  isOutage(error) || isReplayable(error) || unwoundBy(error) !== null
+  isAway(error) || isReplayable(error) || unwoundBy(error) !== null
 
 /** What trying again cannot mend ends the rebuild, and nothing else: live does not depend on it. */
 const fail = async ({ pool, clock, logger, meter }: RebuildDeps, error: unknown): Promise<void> => {

@@ -1,8 +1,8 @@
 // Of all processes that deliver one works the replays, whichever takes the lead.
 import type { Bell } from '../bell.ts'
-import { Fault } from '../fault.ts'
+import { isPassing } from '../postgres/away.ts'
 import { leadOnce } from '../postgres/lead.ts'
-import { type Sql, sqlState } from '../postgres/sql.ts'
+import type { Sql } from '../postgres/sql.ts'
 import type { ReplayDeps } from './deps.ts'
 
 /** 'MILLRPLY' read as a number. */
@@ -30,16 +30,4 @@ export const keepLeading = async (deps: Deps, lead: Lead): Promise<void> => {
     }
     await bell.wait(deps.limits.standbyMs, stopping)
   }
-}
-
-/** Whether starting over may help: the database or the log was away. */
-export const isPassing = (error: unknown): boolean => {
-  if (error instanceof Fault) return error.retriable
-  const state = sqlState(error)
-  if (state !== null) return /^(08|25P0[34]|40|53|57|58)/.test(state)
-  const { code, message } = error as { code?: unknown; message?: unknown }
-  return (
-    (typeof code === 'string' && /^(E[A-Z]+)$/.test(code)) ||
-    /connection (terminated|ended|error)|timeout exceeded|not queryable/i.test(String(message))
-  )
 }

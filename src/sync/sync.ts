@@ -1,9 +1,8 @@
 // The sync stage: of all processes that run it one leads, and syncs audiences into topic `outbound`.
 import { openSweep } from '../audience/sweep.ts'
 import { type Bell, hangBell } from '../bell.ts'
-import { Fault } from '../fault.ts'
+import { isPassing } from '../postgres/away.ts'
 import { leadOnce } from '../postgres/lead.ts'
-import { sqlState } from '../postgres/sql.ts'
 import type { Running } from '../running.ts'
 import { coordinate } from './coordinator.ts'
 import { syncLimits } from './limits.ts'
@@ -73,15 +72,3 @@ const lead = (deps: SyncDeps, bell: Bell, signal: AbortSignal): Promise<void> =>
       await coordinate({ term, relay, bell })
     },
   })
-
-/** Whether starting over may help: the database or the log was away, or the term was lost. */
-const isPassing = (error: unknown): boolean => {
-  if (error instanceof Fault) return error.retriable
-  const state = sqlState(error)
-  if (state !== null) return /^(08|25P0[34]|40|53|57|58)/.test(state)
-  const { code, message } = error as { code?: unknown; message?: unknown }
-  return (
-    (typeof code === 'string' && /^(E[A-Z]+)$/.test(code)) ||
-    /connection (terminated|ended|error)|timeout exceeded|not queryable/i.test(String(message))
-  )
-}

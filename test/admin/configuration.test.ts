@@ -219,6 +219,10 @@ describe('configuring over the admin API', async () => {
         "trait('a') > computed('none')",
         'line 1, column 14: expected the key of a computed trait: there is none "none"',
       ],
+      [
+        `trait('a') = "audience('nobody')"\nAND audience('nobody')`,
+        'line 2, column 5: expected the key of an audience: there is none "nobody"',
+      ],
     ] as const) {
       const lost = await admin('PATCH', `${path}/${made.body.id}`, { where })
       const [problem] = lost.body.error.problems

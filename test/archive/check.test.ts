@@ -6,12 +6,13 @@ import { checkArchive } from '../../src/archive/inspect.ts'
 import { pathOf, readPath, type SegmentName } from '../../src/archive/name.ts'
 import { reindexArchive } from '../../src/archive/reindex.ts'
 import type { Store, Stored } from '../../src/archive/store.ts'
+import { openPool } from '../../src/postgres/pool.ts'
 import type { Pool } from '../../src/postgres/sql.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { aCall, aRig, plain, type Rig, readAll, until } from './rig.ts'
 import { isArchived } from './whole.ts'
 
-const { pool } = await cloneDatabase()
+const { pool, url } = await cloneDatabase()
 const limits = { segmentMsMax: 60_000, segmentBytesMax: 1_200, blockBytesMax: 700 }
 const whole = { isMade: true, entries: 60, leftOut: 0, refused: [] }
 let rig: Rig
@@ -201,6 +202,40 @@ test('an archive of any number of files is gone through a piece at a time', asyn
   expect(made).toEqual({ ...whole, segments: before.length })
   expect(await index()).toEqual(before)
   expect([listed, mostAtOnce]).toEqual([5_000, 100])
+})
+
+test('a reindexing that fails leaves nothing behind, in the index or on its connection', async () => {
+  const before = await index()
+  const own = openPool({ url, connectionsMax: 1, name: 'reindexes' })
+  const work = { pool: own, at: rig.clock(), limits: { pieceMax: 3 } }
+  const lost = new Error('the store is lost')
+  const losing: Store = {
+    ...rig.store,
+    list: async function* (folder) {
+      for await (const one of rig.store.list(folder)) yield one
+      throw Object.assign(lost, { code: 'EIO' })
+    },
+  }
+  await expect(reindexArchive({ ...work, store: losing })).rejects.toBe(lost)
+  await own.query(
+    `create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$`,
+  )
+  await own.query(
+    'create trigger refuse before insert on archive_segment execute function refuse()',
+  )
+  await expect(reindexArchive({ ...work, store: rig.store })).rejects.toThrow('refused')
+  await own.query('drop function refuse cascade')
+  expect(await index()).toEqual(before)
+  const { rows } = await own.query(
+    `select name from pg_cursors where name <> ''
+     union all select relname from pg_class where relnamespace = pg_my_temp_schema()`,
+  )
+  expect(rows).toEqual([])
+  expect(await reindexArchive({ ...work, store: rig.store })).toEqual({
+    ...whole,
+    segments: before.length,
+  })
+  await own.close()
 })
 
 test('of files that cannot be read the first are told, and all are counted', async () => {

@@ -81,6 +81,34 @@ describe('millrace import', async () => {
     expect(new Set(await usersLike(name)).size).toBe(20)
   })
 
+  test.each([
+    ['a line feed and more', '\n', 'more'],
+    ['a carriage return, a line feed and more', '\r\n', 'more'],
+    ['a line feed', '\n', 'none'],
+    ['a carriage return and a line feed', '\r\n', 'none'],
+  ])('takes a last line without its line feed for whole: %s after it', async (how, feed, more) => {
+    const name = `${how} at last`
+    const lines = Array.from({ length: 6 }, (_, at) => aTrack(at, { userId: `${name} ${at}` }))
+    const first = Buffer.from(
+      ndjson(...lines.slice(0, 3))
+        .toString()
+        .trimEnd(),
+    )
+    const what = ['-', '--name', name, '--rejects', join(folder, how)]
+    expect(await run(what, first)).toMatchObject({ code: 0 })
+    const rest = more === 'more' ? ndjson(...lines.slice(3)) : Buffer.of()
+    const all = await run(what, Buffer.concat([first, Buffer.from(feed), rest]))
+    if (more === 'more') {
+      expect(all).toMatchObject({ code: 1, out: '' })
+      expect(all.err).toContain(`${name} goes on after line 3`)
+    } else
+      expect(all).toMatchObject({
+        code: 0,
+        out: `${name}: was imported before: 3 imported, 0 rejected\n`,
+      })
+    expect(await usersLike(name)).toHaveLength(3)
+  })
+
   test('says so when more rows come under a name that was imported', async () => {
     const mapping = '{"type":"track","columns":{"id":"userId","event":"event"}}'
     const what = ['-', '--name', 'rows', '--map', mapping]

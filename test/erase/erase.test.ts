@@ -300,6 +300,39 @@ test('what is parked of a suppressed visitor is given up, though its body names 
   expect(await listed()).toEqual(['a1 11', 'a3 13', 'a1 21'])
 })
 
+test('suppressions share one reading of what is parked, and no transaction stands open for it', async () => {
+  const rig = await erasing()
+  const ids = await Promise.all(
+    ['u1', 'u2', 'u3'].map((id) => rig.ask({ kind: 'suppress_only', ids: [user(id)] })),
+  )
+  let open = 0
+  const readings: number[] = []
+  const stage = rig.erase({
+    pool: {
+      ...pool,
+      query: (text, values) => {
+        if (/from parked p\b/.test(text)) readings.push(open)
+        return pool.query(text, values)
+      },
+      transaction: (work, options) => {
+        open += 1
+        return pool.transaction(work, options).finally(() => {
+          open -= 1
+        })
+      },
+    },
+  })
+  try {
+    for (const id of ids) await rig.reaches(id, 'waiting')
+    rig.advance(10_000)
+    for (const id of ids) await rig.reaches(id, 'done')
+  } finally {
+    await stage.stop()
+  }
+  // Once when they are in force, and once when the rounds have ended.
+  expect(readings).toEqual([0, 0])
+})
+
 test('whom a replay was asked for is forgotten with the user, and selects nobody else instead', async () => {
   const rig = await erasing()
   await pool.query('truncate replay cascade')
@@ -351,13 +384,17 @@ test('of attempts for others only the answer goes that has the id, and that only
     [3, 1, own + 1n, '{"error":"no\\n5"}'],
     [4, 1, own + 1n, 'thank you'],
     [5, 77, own + 1n, 'bad request 5'],
+    // As others than we write JSON.
+    [6, 1, own + 1n, '{"error":"no a\\/\\u00e9"}'],
+    // An id that names nobody.
+    [7, 1, own + 1n, 'code -1'],
   ] as const)
     await pool.query(
       `insert into attempt (started_at, topic, partition, log_offset, destination_id, chain, message_id, attempt,
          url, duration_ms, outcome, response_head) values ($1, 'calls', 0, $2, $3, $4, 'm', 1, 'u', 1, 'final', $5)`,
       [rig.clock(), offset, destinationId, chain, answer],
     )
-  const id = await rig.ask({ ids: [user('5')] })
+  const id = await rig.ask({ ids: [user('5'), user('a/é'), user('-1')] })
   rig.erase()
   await finish(rig, id)
   const { rows } = await pool.query(
@@ -368,9 +405,11 @@ test('of attempts for others only the answer goes that has the id, and that only
     { offset: 3, answer: null },
     { offset: 4, answer: 'thank you' },
     { offset: 5, answer: 'bad request 5' },
+    { offset: 6, answer: null },
+    { offset: 7, answer: 'code -1' },
   ])
   const { rows: counted } = await pool.query('select stores from deletion_request where id = $1', [
     id,
   ])
-  expect(counted).toMatchObject([{ stores: { attempts: 3 } }])
+  expect(counted).toMatchObject([{ stores: { attempts: 4 } }])
 })

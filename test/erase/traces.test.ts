@@ -27,7 +27,16 @@ const packed = (...texts: readonly string[]): Buffer => {
 
 const bodyOf = (id: string): Buffer => Buffer.from(JSON.stringify({ type: 'track', userId: id }))
 
-const ids = ['g5', '5', 'é5', 'a "quoted" \\ id', 'x.y+z|(1)', '用户', `${'long'.repeat(12)}-1`]
+const ids = [
+  'g5',
+  '5',
+  'é5',
+  'a "quoted" \\ id',
+  'x.y+z|(1)',
+  '用户',
+  'a/b',
+  `${'long'.repeat(12)}-1`,
+]
 
 test.each(ids)('%s is found as text, in lists, in JSON and in bytes', async (id) => {
   await pool.query('insert into kept ("text") values ($1), ($2), ($3)', [
@@ -46,6 +55,20 @@ test.each(ids)('%s is found as text, in lists, in JSON and in bytes', async (id)
     packed(JSON.stringify(['name', `\t${id}`])),
   ])
   expect(await rowsWith(id)).toBe(9)
+})
+
+test.each([
+  ['a/b', String.raw`a\/b`],
+  ['x é/5', String.raw`x \u00e9/5`],
+  ['x é/5', String.raw`x \u00E9\/5`],
+  ['"é"', String.raw`\"\u00e9\"`],
+  ['😀1', String.raw`\ud83d\ude001`],
+])('%s is found as others than we write it in JSON: %s', async (id, written) => {
+  const json = `{"error":"${written}"}`
+  await pool.query('insert into kept ("text") values ($1)', [json])
+  await pool.query('insert into kept (many) values ($1)', [[json]])
+  await pool.query('insert into kept (body) values ($1), ($2)', [Buffer.from(json), packed(json)])
+  expect(await rowsWith(id)).toBe(4)
 })
 
 test('an id of any length is found where it is packed', async () => {

@@ -3,10 +3,10 @@ import { connect, createServer } from 'node:net'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { Fault } from '../../src/fault.ts'
+import { isAway, isPassing } from '../../src/postgres/away.ts'
 import { openPool } from '../../src/postgres/pool.ts'
 import { sqlState } from '../../src/postgres/sql.ts'
-import { isOutage } from '../../src/project/outage.ts'
-import { isPassing } from '../../src/replay/lead.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { ownFolder } from '../support/folder.ts'
 import { until } from '../support/until.ts'
@@ -22,7 +22,7 @@ test('a write that the other side no longer reads is a lost connection, not a re
   server.close()
   expect((error as { code?: unknown }).code).toBe('EPIPE')
   expect(sqlState(error)).toBe(null)
-  expect(isOutage(error)).toBe(true)
+  expect(isAway(error)).toBe(true)
   expect(isPassing(error)).toBe(true)
 })
 
@@ -36,11 +36,28 @@ test('no code of the operating system is taken for an SQLSTATE', () => {
 
 test('sessions that Postgres ended for standing still in a transaction are a database that is away', () => {
   for (const code of ['25P03', '25P04', '57P05']) {
-    expect(isOutage({ code })).toBe(true)
+    expect(isAway({ code })).toBe(true)
     expect(isPassing({ code })).toBe(true)
   }
   // A statement in a transaction that had failed is a mistake, which no wait mends.
-  expect(isOutage({ code: '25P02' })).toBe(false)
+  expect(isAway({ code: '25P02' })).toBe(false)
+  expect(isPassing({ code: '25P02' })).toBe(false)
+})
+
+test('a server that cannot be found or reached is away', () => {
+  for (const code of ['ENOTFOUND', 'EAI_AGAIN', 'ECONNREFUSED', 'EHOSTUNREACH', 'EADDRNOTAVAIL']) {
+    expect(isAway({ code })).toBe(true)
+    expect(isPassing({ code })).toBe(true)
+  }
+})
+
+test('what gave way to another is begun anew, though nothing was away', () => {
+  for (const code of ['40001', '40P01', '57014']) {
+    expect(isAway({ code })).toBe(false)
+    expect(isPassing({ code })).toBe(true)
+  }
+  for (const retriable of [true, false])
+    expect(isPassing(new Fault('log_unavailable', 'away', { retriable }))).toBe(retriable)
 })
 
 test('a transaction that stands still for longer than it may is ended by Postgres, and its locks with it', async () => {
@@ -61,7 +78,7 @@ test('a transaction that stands still for longer than it may is ended by Postgre
     { idleMs: 100 },
   )
   const error = await still.catch((cause: unknown) => cause)
-  expect(isOutage(error)).toBe(true)
+  expect(isAway(error)).toBe(true)
   // The next one is not bound by it.
   await pool.transaction((tx) => tx.query('select pg_advisory_xact_lock(1)'))
   await pool.close()
