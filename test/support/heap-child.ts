@@ -28,9 +28,9 @@ const pass = async (n: number): Promise<void> => {
 
 let collections = 0
 new PerformanceObserver((list) => {
-  for (const { detail } of list.getEntries()) {
-    const { kind } = detail as { readonly kind: number }
-    if (kind === constants.NODE_PERFORMANCE_GC_MAJOR) collections += 1
+  for (const entry of list.getEntries()) {
+    const { detail } = entry as unknown as { readonly detail: { readonly kind: number } }
+    if (detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR) collections += 1
   }
 }).observe({ entryTypes: ['gc'] })
 
