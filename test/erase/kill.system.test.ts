@@ -26,7 +26,7 @@ const longMs = 180_000
 const users = 40
 const groups = 4
 const hour = 3_600_000
-const nameOf = (user: number) => `leaver-${user}-x`
+const nameOf = (user: number) => `goner-${user}-x`
 
 const file = {
   workspaces: [
@@ -119,7 +119,7 @@ test('killed at random, every user is deleted, and each affected source is told 
     'the rest is parked',
     longMs,
   )
-  expect(await dumpedTraces(pool, ['leaver-'])).toContain('public.identity')
+  expect(await dumpedTraces(pool, ['goner-'])).toContain('public.identity')
   for (let group = 0; group < groups; group++) {
     const leaving = all.filter((user) => user % groups === group)
     const half = Math.ceil(leaving.length / 2)
@@ -178,7 +178,7 @@ test('killed at random, every user is deleted, and each affected source is told 
   expect(ill.requests.slice(firstWell).filter(({ json }) => json['type'] !== 'delete')).toEqual([])
   expect(well.badSignatures).toEqual([])
   // The bodies of notices that had to wait go with their hour, six hours later at the most.
-  const left = async () => JSON.stringify(await findTraces(pool, 'leaver'))
+  const left = async () => JSON.stringify(await findTraces(pool, 'goner'))
   const finishedAt = now
   while (now < finishedAt + 7 * hour && (await left()) !== '[]') {
     now += hour
@@ -187,7 +187,7 @@ test('killed at random, every user is deleted, and each affected source is told 
   }
   await until(async () => (await left()) === '[]', `no trace is left (SEED=${seed})`, longMs)
   // Not by what looks for traces itself: everything that the database holds, copied out.
-  expect([await dumpedTraces(pool, ['leaver-']), seed]).toEqual([[], seed])
+  expect([await dumpedTraces(pool, ['goner-']), seed]).toEqual([[], seed])
   isOver = true
   await time
   await stays.stop()

@@ -4,7 +4,7 @@ import type { Pool } from '../../src/postgres/sql.ts'
 type Dump = ReadonlyMap<string, string>
 
 /** The log keeps what it was given until its retention ends. */
-const logTables = new Set(['log_chunk', 'log_lease', 'log_member', 'log_partition'])
+const isOfLog = (name: string): boolean => /^log_(chunk(_\d+)?|lease|member|partition)$/.test(name)
 
 /** As COPY writes rows; what is binary, a character for each byte. All schemas but the server's own. */
 const dumpOf = async (pool: Pool): Promise<Dump> => {
@@ -15,7 +15,7 @@ const dumpOf = async (pool: Pool): Promise<Dump> => {
   )
   const dump = new Map<string, string>()
   for (const { name, full } of rows) {
-    if (logTables.has(name)) continue
+    if (isOfLog(name)) continue
     const chunks = await pool.connect((connection) =>
       connection.copyOut(`copy (select * from ${full}) to stdout`),
     )
