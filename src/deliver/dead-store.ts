@@ -56,41 +56,65 @@ export const insertDead = async (
   return entries
 }
 
+/** Of a body: nothing is left of one of somebody who is not to be heard any more. */
+type Keeping = 'kept' | 'forgotten'
+
 /** What was sent again by a recovery has its row still: it is dead once more, in the chain of its first life. */
-const dyingAgain = `on conflict (topic, partition, log_offset, destination_id) do update
+const dyingAgain = (
+  body: Keeping,
+) => `on conflict (topic, partition, log_offset, destination_id) do update
   set reason = excluded.reason, status = excluded.status, attempts = excluded.attempts,
     first_try_at = excluded.first_try_at, dead_at = excluded.dead_at, replayed_at = null,
-    body = coalesce(dead.body, excluded.body)
+    body = ${body === 'kept' ? 'coalesce(dead.body, excluded.body)' : 'null'}
   where dead.replayed_at is not null`
+
+const parkedBody =
+  '(select b.bytes from parked_body b where b.body_id = g.body_id and b.created_at = g.body_at)'
 
 /**
  * From `gone` to dead, in the statement that deletes it. The hour that holds a parked body is dropped one
  * day, so the dead keep their own.
  */
-const buryGone = (dying: string, at: string): string => `
-  insert into dead (topic, partition, log_offset, destination_id, chain, message_id, type, body, ${dying},
-    dead_at)
+const buryGone = (at: string, body: Keeping): string => `
+  insert into dead (topic, partition, log_offset, destination_id, chain, message_id, type, body, reason,
+    status, attempts, first_try_at, dead_at)
   select g.topic, g.partition, g.log_offset, g.destination_id, g.chain, g.message_id, g.type,
-    (select b.bytes from parked_body b where b.body_id = g.body_id and b.created_at = g.body_at),
+    ${body === 'kept' ? parkedBody : 'null'},
     g.why, g.died_of, g.tries, g.first_at, ${at}
     from gone g
-  ${dyingAgain}`
-
-const dying = 'reason, status, attempts, first_try_at'
+  ${dyingAgain(body)}`
 
 export type Burial = {
   readonly id: bigint
   readonly reason: DeadReason
+  readonly isForgotten?: boolean
   readonly status: number | null
   readonly attempts: number
   readonly firstTryAt: Date | null
 }
 
-/** From parked to dead in one statement. */
+/** From parked to dead. */
 export const buryParked = async (
   tx: Sql,
   burials: readonly Burial[],
   leased: Leased,
+): Promise<Ended> => {
+  const forgotten = await buryBy(tx, burials.filter(isForgotten), { ...leased, body: 'forgotten' })
+  const others = burials.filter((burial) => !isForgotten(burial))
+  const kept = await buryBy(tx, others, { ...leased, body: 'kept' })
+  return {
+    ids: new Set([...forgotten.ids, ...kept.ids]),
+    entries: [...forgotten.entries, ...kept.entries],
+  }
+}
+
+const isForgotten = (burial: Burial): boolean => burial.isForgotten === true
+
+/** In one statement. */
+const buryBy = async (
+  tx: Sql,
+  burials: readonly Burial[],
+  leased: Leased & { readonly body: Keeping },
 ): Promise<Ended> => {
   if (burials.length === 0) return nothingEnded
   const { rows } = await tx.query<Gone & { readonly reason: string }>(
@@ -100,7 +124,7 @@ export const buryParked = async (
           as b(id, reason, status, attempts, first_try_at)
         where p.id = b.id and p.lease_owner = $6 and p.lease_until > $7
        returning p.*, b.reason as why, b.status as died_of, b.attempts as tries, b.first_try_at as first_at
-     ), buried as (${buryGone(dying, '$7')})
+     ), buried as (${buryGone('$7', leased.body)})
      select id, topic, partition, destination_id as "destinationId", body_bytes as bytes, why as reason
        from gone`,
     [
@@ -148,7 +172,7 @@ export const cancelParked = async (tx: Sql, cancellation: Cancellation): Promise
           limit $4)
        returning p.*, 'cancelled' as why, p.last_status as died_of, p.attempts as tries,
          p.first_try_at as first_at
-     ), buried as (${buryGone(dying, '$5')})
+     ), buried as (${buryGone('$5', 'kept')})
      select topic, partition, destination_id as "destinationId", chain, body_bytes as bytes from gone`,
     [
       cancellation.stretches.map(({ destinationId }) => destinationId),

@@ -102,6 +102,8 @@ export const parkWaiting = (
 
 export type Death = {
   readonly reason: DeadReason
+  /** It is of somebody who is not to be heard any more: that it died is kept, and nothing of its body. */
+  readonly isForgotten?: boolean
   readonly status: number | null
   readonly attempts: number
   readonly firstTryAt: number | null
@@ -139,7 +141,10 @@ export const bury = (stage: Stage, delivery: Delivery, death: Death): void => {
   putWork(stage, {
     task: {
       type: 'die',
-      row: { ...sourceOf(delivery), ...death, body: delivery.body, firstTryAt },
+      row: {
+        ...{ ...sourceOf(delivery), ...death, firstTryAt },
+        body: death.isForgotten ? null : delivery.body,
+      },
     },
     partition,
     settled: (kept) =>

@@ -74,9 +74,11 @@ const planFor = (stage: Stage, delivery: Delivery): Asking | null => {
   const { chain, row } = delivery
   const target = targetOf(stage, chain.lane)
   const now = stage.deps.clock().getTime()
-  if (!target || !isServed(target.destination, chain.partition) || isWithdrawn(stage, delivery))
-    return giveUp(stage, delivery, 'cancelled')
+  if (!target) return giveUp(stage, delivery, 'cancelled')
+  // First: of whoever is not to be heard nothing is kept, whatever else speaks against asking.
   if (isForgotten(stage, delivery, target.destination.workspaceId))
+    return giveUp(stage, delivery, 'forgotten')
+  if (!isServed(target.destination, chain.partition) || isWithdrawn(stage, delivery))
     return giveUp(stage, delivery, 'cancelled')
   if (row && isExpired(row.firstTryAt, now)) return giveUp(stage, delivery, 'expired')
   // Too late to settle under this lease: left alone, the row is claimed again.
@@ -99,10 +101,12 @@ const isOneFree = ({ urls }: Target, now: number): boolean => {
   return urls.length === 1 && only !== undefined && standingOf(only.health, now) === 'free'
 }
 
-const giveUp = (stage: Stage, delivery: Delivery, reason: DeadReason): null => {
+const giveUp = (stage: Stage, delivery: Delivery, why: DeadReason | 'forgotten'): null => {
   const { row } = delivery
   const [attempts, firstTryAt] = [row?.attempts ?? 0, row?.firstTryAt ?? null]
-  bury(stage, delivery, { reason, status: null, attempts, firstTryAt })
+  const isForgotten = why === 'forgotten'
+  const reason = isForgotten ? 'cancelled' : why
+  bury(stage, delivery, { reason, isForgotten, status: null, attempts, firstTryAt })
   return null
 }
 

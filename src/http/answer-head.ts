@@ -15,7 +15,8 @@ export type AnswerHead = {
 }
 
 const statusLine = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/
-const field = /^([!#$%&'*+.^_`|~\dA-Za-z-]+):[\t ]*([\t\x20-\x7e\x80-\xff]*)$/
+/** No two neighbours of it take the same byte: time grows with the length of a line, whoever wrote it. */
+const field = /^([!#$%&'*+.^_`|~\dA-Za-z-]+):([\t\x20-\x7e\x80-\xff]*)$/
 const digits = /^\d{1,15}$/
 const chunkedLast = /(?:^|,)[\t ]*chunked$/i
 const closing = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i
@@ -70,6 +71,16 @@ export const parseHead = (text: string): AnswerHead | null => {
   }
 }
 
+const isBlank = (char: string | undefined): boolean => char === ' ' || char === '\t'
+
+/** Without the blanks and tabs around it, and those alone: what else passes for a blank is part of a value. */
+const trimmed = (value: string): string => {
+  let [start, end] = [0, value.length]
+  while (start < end && isBlank(value[start])) start += 1
+  while (end > start && isBlank(value[end - 1])) end -= 1
+  return value.slice(start, end)
+}
+
 const fieldsOf = (lines: readonly string[]): Fields | null => {
   const fields: Fields = {
     length: null,
@@ -86,7 +97,7 @@ const fieldsOf = (lines: readonly string[]): Fields | null => {
     const before = fields[known]
     // Two lengths, even equal ones, and a body's end is anybody's guess.
     if (before !== null && known === 'length') return null
-    fields[known] = before === null ? value.trim() : `${before},${value.trim()}`
+    fields[known] = before === null ? trimmed(value) : `${before},${trimmed(value)}`
   }
   return fields
 }
