@@ -1,7 +1,6 @@
 // One test file's part of the shared Millrace: its own sources, and a receiver that keeps what arrives.
 import { randomBytes } from 'node:crypto'
 import { expect, inject, onTestFinished } from 'vitest'
-import type { JsonObject } from '../../src/domain/message.ts'
 import { acceptsWriteKey, apply } from '../support/applied.ts'
 import { type EveryCall, everyCall } from '../support/every-call.ts'
 import { openReceiver, type Receiver } from '../support/receiver.ts'
@@ -85,7 +84,7 @@ export type Wanted = EveryCall & Chain & { readonly hasScreen?: boolean }
 
 const skewMinMs = 5_000
 /** What a busy machine took that long to send is taken for that of a clock which is so much behind: it counts as later. */
-const inTime = (body: JsonObject, at: string): JsonObject => {
+const inTime = (body: Record<string, unknown>, at: string): object => {
   const timestamp = Date.parse(String(body['timestamp']))
   const isLate = timestamp - Date.parse(at) >= skewMinMs && timestamp <= Date.now() - agoMs
   return isLate ? { ...body, timestamp: at } : body
