@@ -41,11 +41,8 @@ export const deliverLimits = {
   /** Import calls taken on before looking again whether live ones wait, and the longest such wait. */
   importSlice: 100,
   importWaitMs: 250,
-  /**
-   * Work of one desk transaction, by number and by its bodies: where this process is busy each of its statements
-   * takes a turn of the event loop, whatever is in it. What may wait for it before intake is held back.
-   */
-  deskBatchMax: 1_000,
+  /** Work of one desk transaction, by number and by its bodies; what may wait for it before intake is held back. */
+  deskBatchMax: 200,
   deskBatchBytesMax: 4_194_304,
   deskMax: 10_000,
   deskBytesMax: 33_554_432,

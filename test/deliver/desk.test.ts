@@ -27,10 +27,12 @@ const aDesk = (works: readonly Work[]) => {
 const parks = (count: number, bytes: Buffer | null = null) =>
   Array.from({ length: count }, () => aWork('park', bytes))
 
-test('what waits is taken together: a busy process has few turns for many rows', () => {
-  const desk = aDesk(parks(1_500))
-  expect(takeWork(desk, deliverLimits)).toHaveLength(1_000)
-  expect(takeWork(desk, deliverLimits)).toHaveLength(500)
+const { deskBatchMax } = deliverLimits
+
+test('what waits is taken together, up to a limit', () => {
+  const desk = aDesk(parks(1.5 * deskBatchMax))
+  expect(takeWork(desk, deliverLimits)).toHaveLength(deskBatchMax)
+  expect(takeWork(desk, deliverLimits)).toHaveLength(deskBatchMax / 2)
   expect(takeWork(desk, deliverLimits)).toHaveLength(0)
 })
 
@@ -41,9 +43,9 @@ test('large bodies make a transaction a short one', () => {
 })
 
 test('what became of claimed rows takes turns with what is parked', () => {
-  const rows = Array.from({ length: 600 }, () => aWork('delivered'))
-  const desk = aDesk([...parks(1_500), ...rows])
+  const rows = Array.from({ length: deskBatchMax }, () => aWork('delivered'))
+  const desk = aDesk([...parks(deskBatchMax), ...rows])
   const types = takeWork(desk, deliverLimits).map(({ task }) => task.type)
-  expect(types.filter((type) => type === 'delivered')).toHaveLength(500)
+  expect(types.filter((type) => type === 'delivered')).toHaveLength(deskBatchMax / 2)
   expect(types.slice(0, 4)).toEqual(['delivered', 'park', 'delivered', 'park'])
 })
