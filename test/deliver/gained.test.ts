@@ -67,6 +67,18 @@ const scene = async (limits: { readonly claimPerLaneMax: number }) => {
 
 type Gained = Parameters<Source['join']>[1]
 
+/** Of its calls nobody gains a partition by itself: the test does, by what the stage would have done. */
+const gainedByHand = (source: Source) => {
+  const gained = Promise.withResolvers<Gained>()
+  const join: Source['join'] = (group, own) => {
+    if (!group.topics.includes('calls')) return source.join(group, own)
+    gained.resolve(own)
+    const done = Promise.withResolvers<void>()
+    return { stop: async () => done.resolve(), done: done.promise }
+  }
+  return { source: { ...source, join }, gained: gained.promise }
+}
+
 /** Calls are gained when the test says so; of the first partition a save is held back until the gate opens. */
 const sceneOfSaving = async () => {
   const hook = await receiver()
@@ -88,16 +100,9 @@ const sceneOfSaving = async () => {
   })
   const [at] = await rig.append([rig.aCall({ event: 'e1' })])
   const partition = at?.partition ?? 0
-  const source = rig.log.source()
-  const gained = Promise.withResolvers<Gained>()
-  const joined: Source['join'] = (group, own) => {
-    if (!group.topics.includes('calls')) return source.join(group, own)
-    gained.resolve(own)
-    const done = Promise.withResolvers<void>()
-    return { stop: async () => done.resolve(), done: done.promise }
-  }
-  rig.start({}, 5_000, { source: { ...source, join: joined } })
-  const gain = await gained.promise
+  const { source, gained } = gainedByHand(rig.log.source())
+  rig.start({}, 5_000, { source })
+  const gain = await gained
   const gainAs = (lost: AbortSignal, of = partition) =>
     gain({ topic: 'calls', partition: of, committed: null, lost, commit: async () => 'committed' })
   const lose = new AbortController()
@@ -214,16 +219,9 @@ const sceneOfLosing = async () => {
   })
   const send = (...events: readonly string[]) =>
     rig.append(events.map((event) => rig.aCall({ event, userId: event })))
-  const source = rig.log.source()
-  const gained = Promise.withResolvers<Gained>()
-  const joined: Source['join'] = (group, own) => {
-    if (!group.topics.includes('calls')) return source.join(group, own)
-    gained.resolve(own)
-    const done = Promise.withResolvers<void>()
-    return { stop: async () => done.resolve(), done: done.promise }
-  }
-  const life = rig.start({}, 60_000, { source: { ...source, join: joined } })
-  const gain = await gained.promise
+  const { source, gained } = gainedByHand(rig.log.source())
+  const life = rig.start({}, 60_000, { source })
+  const gain = await gained
   const gainAs = (lost: AbortSignal = new AbortController().signal) =>
     gain({ topic: 'calls', partition: 0, committed: null, lost, commit: async () => 'committed' })
   const readOn = async (reader: Awaited<ReturnType<Gained>>) => {
