@@ -2,6 +2,7 @@
 // a limit of its own for the bench.
 import pino from 'pino'
 import { startDeliver } from '../src/deliver/deliver.ts'
+import { watchHeap } from '../src/heap.ts'
 import { openPost } from '../src/http/open-post.ts'
 import { liveFor } from './deliver-calls.ts'
 import { answerParent } from './deliver-processes.ts'
@@ -53,6 +54,8 @@ const start = async (order: Extract<Order, { type: 'start' }>): Promise<Stop> =>
 
 let stop: Stop = async () => undefined
 
+// As the product's process does.
+watchHeap()
 answerParent<Order>(async (order) => {
   if (order.type === 'start') stop = await start(order)
   else if (order.type === 'stop') await stop()

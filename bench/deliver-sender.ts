@@ -4,6 +4,7 @@ import { Pool } from 'undici'
 import { startDeliver } from '../src/deliver/deliver.ts'
 import { render } from '../src/domain/payload.ts'
 import { sign } from '../src/domain/signature.ts'
+import { watchHeap } from '../src/heap.ts'
 import { openPost } from '../src/http/open-post.ts'
 import { openCodecs } from '../src/log/avro.ts'
 import { openPool } from '../src/postgres/pool.ts'
@@ -83,6 +84,9 @@ const startProduct = async (urls: readonly string[], concurrency: number): Promi
     await pool.close()
   }
 }
+
+// As the product's process does.
+if (process.argv[2] === 'product') watchHeap()
 
 let stop: Stop = async () => undefined
 

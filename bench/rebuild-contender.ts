@@ -1,5 +1,6 @@
 // A process of the rebuild bench: holds a log of calls, and folds it anew as the product, or reads and upserts it bare.
 import pino from 'pino'
+import { watchHeap } from '../src/heap.ts'
 import { openCodecs } from '../src/log/avro.ts'
 import type { Place } from '../src/log/log.ts'
 import { postgresAppender, postgresSource } from '../src/log/postgres.ts'
@@ -36,6 +37,8 @@ const clock = () => new Date()
 const { call: codec } = await openCodecs({})
 const source = postgresSource({ pool, partitions, clock })
 let rebuilds = 0
+// As the product's process does.
+watchHeap()
 
 const fill = async (order: Extract<Order, { type: 'fill' }>): Promise<void> => {
   const appender = postgresAppender({ pool, partitions, clock })
