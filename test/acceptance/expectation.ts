@@ -3,7 +3,7 @@
 import { answerOf, isSeen } from '../oracle/oracle.ts'
 import { peopleOf } from '../oracle/people.ts'
 import type { Audience, Call, Json } from '../support/language.ts'
-import { changesBetween, type Told } from '../support/told.ts'
+import { type Answers, changesBetween, type Told } from '../support/told.ts'
 import { firstDay, type Purchase } from './purchases.ts'
 
 export const stepMs = 3 * 3_600_000
@@ -86,19 +86,21 @@ export const history = (
   const told: Told[][] = instants.map(() => [])
   for (const person of peopleOf(calls))
     for (const definition of definitions) {
-      const userId = person.userId as string
-      const had = (value: Json | undefined) => new Map(value === undefined ? [] : [[userId, value]])
       let before: Json | undefined
-      instants.forEach((at, index) => {
+      for (const [index, at] of instants.entries()) {
         const asked = { person, at, others: definitions, zone: 'UTC' }
         const value = isSeen(person, at) ? answerOf(definition, asked, [person]) : undefined
-        if (value === before) return
-        told[index]?.push(...changesBetween(definition, had(before), had(value)))
+        if (value === before) continue
+        const [had, has] = [before, value].map((it) => having(person.userId as string, it))
+        told[index]?.push(...changesBetween(definition, had as Answers, has as Answers))
         before = value
-      })
+      }
     }
   return told
 }
+
+const having = (userId: string, value: Json | undefined): Answers =>
+  new Map(value === undefined ? [] : [[userId, value]])
 
 /** One message as a line to compare by. */
 export const line = ({ userId, audience, value }: Told): string =>

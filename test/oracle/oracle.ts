@@ -5,7 +5,8 @@
 import { dateOf, day, durationOf, hour, localDay, minute } from '../support/calendar.ts'
 import type { Asked, Audience, Comparison, Json, Sequence, Window } from '../support/language.ts'
 import { type Call, type Measure, type Ref, reducers } from '../support/language.ts'
-import { accountsOf, type Heard, type Person, peopleOf } from './people.ts'
+import { once } from '../support/once.ts'
+import { accountsOf, type Person, peopleOf } from './people.ts'
 import { compares, isScalar, passes, reduce, valueAt } from './values.ts'
 
 /** Of everyone in the log as far as it was read, by user id; `others` may be referred to. */
@@ -57,23 +58,22 @@ type View = {
 
 /** A filter is a condition on one event. */
 const holds = (it: Asked, view: View): boolean => {
+  if ('event' in it)
+    return compares(resolved(it[reducerOf(it)] as Comparison, view), measured(it, view), view)
+  if ('prop' in it) return passes(resolved(it, view), [view.properties ?? null, it.prop], view)
   if ('all' in it) return it.all.every((part) => holds(part, view))
   if ('any' in it) return it.any.some((part) => holds(part, view))
   if ('not' in it) return !holds(it.not, view)
-  if ('identified' in it) return view.person.userId !== null
-  if ('audience' in it) return isMember(named(it.audience, view), view) === (it.in ?? true)
+  if ('trait' in it) return passes(resolved(it, view), [traitsOf(view), it.trait], view)
   if ('sequence' in it) return happensInTurn(it.sequence, view)
+  if ('audience' in it) return isMember(named(it.audience, view), view) === (it.in ?? true)
+  if ('identified' in it) return view.person.userId !== null
   if ('compare' in it) {
     const [left, right] = it.compare.map((measure) => measured(measure, view))
     return isScalar(right) && compares({ op: it.op, value: right }, left)
   }
-  const test = resolved('event' in it ? (it[reducerOf(it)] as Comparison) : it, view)
-  if (test === null) return false
-  if ('prop' in it) return passes(test, [view.properties ?? null, it.prop], view)
-  if ('trait' in it) return passes(test, [traitsOf(view), it.trait], view)
-  if ('event' in it) return compares(test, measured(it, view), view)
   const trait = named(it.computed, view)
-  return compares(test, traitValueOf(trait, view), inZoneOf(trait, view))
+  return compares(resolved(it, view), traitValueOf(trait, view), inZoneOf(trait, view))
 }
 
 const isMember = (audience: Audience, view: View): boolean =>
@@ -82,8 +82,8 @@ const isMember = (audience: Audience, view: View): boolean =>
 
 const traitValueOf = (trait: Audience, view: View): Json | undefined =>
   measured(trait.condition as Measure, inZoneOf(trait, view))
-
-const inZoneOf = ({ timezone: zone = 'UTC' }: Audience, view: View) => ({ ...view, zone })
+const inZoneOf = ({ timezone: zone = 'UTC' }: Audience, view: View): View =>
+  zone === view.zone ? view : { ...view, zone }
 
 const named = (key: string, { others }: View): Audience => {
   const found = others.find((it) => it.key === key)
@@ -91,11 +91,11 @@ const named = (key: string, { others }: View): Audience => {
   return found
 }
 
-/** With what `ref` is in the place of the literal; `null` where that is missing. */
-const resolved = (test: Comparison, view: View): Comparison | null => {
+/** With what `ref` is in the place of the literal; where that is missing nothing holds. */
+const resolved = (test: Comparison, view: View): Comparison => {
   if (test.ref === undefined) return test
   const value = referred(test.ref, view)
-  return isScalar(value) ? { ...test, value } : null
+  return isScalar(value) ? { ...test, value } : { op: 'never' }
 }
 
 const referred = (ref: Ref, view: View): Json | undefined => {
@@ -104,50 +104,53 @@ const referred = (ref: Ref, view: View): Json | undefined => {
     if ('trait' in ref) return valueAt(traitsOf(view), ref.trait)
     return valueAt(view.chosen?.[ref.step] ?? null, ref.prop)
   }
-  const [, kind, name = ''] = /^(trait:|computed:|[^.]+\.prop\.)(.+)$/.exec(ref) ?? []
+  const [, kind, name = ''] = partsOf(ref)
   if (kind === 'trait:') return valueAt(traitsOf(view), name)
   if (kind === 'computed:') return traitValueOf(named(name, view), view)
   return valueAt(view.chosen?.[kind?.split('.')[0] ?? ''] ?? null, name)
 }
 
+const partsOf = once((ref: string) => /^(trait:|computed:|[^.]+\.prop\.)(.+)$/.exec(ref) ?? [])
+
 /** Each top-level key has its newest write; null deletes. */
 const traitsOf = ({ person, at }: View): { readonly [key: string]: Json } => {
-  const known = person.calls.filter((it) => it.type === 'identify' && it.receivedAt <= at)
-  return Object.assign({}, ...known.map(({ traits }) => traits))
+  const known = {}
+  for (const { type, receivedAt, traits } of person.calls)
+    if (type === 'identify' && receivedAt <= at) Object.assign(known, traits)
+  return known
 }
 
-const happened = ({ name, where }: Measure['event'], view: View): readonly Heard[] =>
-  view.person.calls
-    .filter((it) => it.type === 'track' && it.event === name && it.receivedAt <= view.at)
-    .filter(({ properties }) => where === undefined || holds(where, { ...view, properties }))
+const happened = ({ name, where }: Measure['event'], view: View, isIn: (te: number) => boolean) =>
+  view.person.calls.filter(({ type, event, receivedAt, te, properties }) => {
+    if (type !== 'track' || event !== name || receivedAt > view.at || !isIn(te)) return false
+    return where === undefined || holds(where, { ...view, properties })
+  })
 
 const measured = (measure: Measure, view: View): Json | undefined => {
-  const events = happened(measure.event, view).filter(({ te }) => isIn(measure.event, view, te))
+  const events = happened(measure.event, view, openAt(measure.event.window, view))
   const reducer = reducerOf(measure)
-  return reduce(reducer, { timezone: view.zone, ...measure[reducer] }, events)
+  return reduce(reducer, measure[reducer] ?? {}, { events, zone: view.zone })
 }
+const reducerOf = once(
+  (measure: Measure) => reducers.find((reducer) => measure[reducer] !== undefined) ?? 'count',
+)
 
-const reducerOf = (measure: Measure) =>
-  reducers.find((reducer) => measure[reducer] !== undefined) ?? 'count'
-
-/** Whether what happened at `te`, not after `at`, is in the window then. */
-const isIn = (
-  { window = {} }: { readonly window?: Window },
-  { at, zone }: View,
-  te: number,
-): boolean => {
+/** Whether what happened at an instant, not after `at`, is in the window at `at`. */
+const openAt = (window: Window = {}, { at, zone }: View): ((te: number) => boolean) => {
   const here = window.timezone ?? zone
   const { last, after, before, calendar_days } = window
-  if (calendar_days !== undefined) return localDay(here, te) > localDay(here, at) - calendar_days
-  if (after !== undefined && te < (dateOf(after, here) as number)) return false
-  if (before !== undefined && te >= (dateOf(before, here) as number)) return false
+  if (calendar_days !== undefined)
+    return (te) => localDay(here, te) > localDay(here, at) - calendar_days
+  const start = after === undefined ? -Infinity : (dateOf(after, here) as number)
+  const end = before === undefined ? Infinity : (dateOf(before, here) as number)
   const ages = window.between_ago ?? (last === undefined ? null : ['0s', last])
-  if (ages === null) return true
+  if (ages === null) return (te) => te >= start && te < end
   // In `last` W iff floor(te/g) > floor(T/g) − W/g; of ages the lower is in, the upper is not.
   const [from, until] = ages.map(durationOf) as [number, number]
   const g = window.grid ? durationOf(window.grid) : gridOf(until)
-  const age = Math.floor(at / g) - Math.floor(te / g)
-  return age >= from / g && age < until / g
+  const now = Math.floor(at / g)
+  const age = (te: number) => now - Math.floor(te / g)
+  return (te) => age(te) >= from / g && age(te) < until / g && te >= start && te < end
 }
 
 /** Of windows so wide at most. */
@@ -159,16 +162,18 @@ const gridOf = (width: number) => {
 
 /** Every chain of events there is gets tried. */
 const happensInTurn = (sequence: Sequence, whole: View): boolean => {
+  const isOpen = openAt(sequence.window, whole)
   const goesOn = (place: number, from: number, view: View): boolean => {
     const step = sequence.steps[place]
     if (step === undefined) return true
     const deadline = step.within === undefined ? Infinity : from + durationOf(step.within)
-    const next = happened(step.event, view).filter(({ te }) => te > from && te <= deadline)
+    const isNext = (te: number) => te > from && te <= deadline && (place > 0 || isOpen(te))
+    const next = happened(step.event, view, isNext)
     if (step.then === 'did_not')
       return next.length === 0 && (sequence.settle !== 'after_deadline' || view.at >= deadline)
     return next.some(({ te, properties }) => {
       const chosen = { ...view.chosen, [step.as ?? '']: properties }
-      return (place > 0 || isIn(sequence, view, te)) && goesOn(place + 1, te, { ...view, chosen })
+      return goesOn(place + 1, te, { ...view, chosen })
     })
   }
   return goesOn(0, -Infinity, whole)

@@ -1,17 +1,22 @@
 // The naive evaluator's values: how they are compared, and what is made of those of a list of events.
-
 import { dateOf, durationOf, localDay } from '../support/calendar.ts'
+import { millionths, nearest } from '../support/decimals.ts'
 import type { Comparison, Json, Path, Reducer, Reducing } from '../support/language.ts'
+import { once } from '../support/once.ts'
+import type { Heard } from './people.ts'
 
 /** "[*]" stands for each element of a list. */
+const keysOf = once((path: string) => path.replaceAll('[*]', '.[*]').split('.'))
+
+const below = (here: Json, key: string): readonly Json[] => {
+  if (Array.isArray(here)) return key === '[*]' ? here : []
+  const isThere = here !== null && typeof here === 'object' && Object.hasOwn(here, key)
+  return isThere ? [Object(here)[key]] : []
+}
+
 const valuesAt = (root: Json, path: Path): readonly Json[] => {
-  const keys = typeof path === 'string' ? path.replaceAll('[*]', '.[*]').split('.') : path
-  const below = (here: Json, key: string): readonly Json[] => {
-    if (here === null || typeof here !== 'object') return []
-    if (Array.isArray(here)) return key === '[*]' ? here : []
-    return Object.entries(here).flatMap(([name, value]) => (name === key ? [value] : []))
-  }
-  return keys.reduce<readonly Json[]>((found, key) => found.flatMap((it) => below(it, key)), [root])
+  const [first = '', ...deeper] = typeof path === 'string' ? keysOf(path) : path
+  return deeper.reduce((found, key) => found.flatMap((it) => below(it, key)), below(root, first))
 }
 
 export const valueAt = (root: Json, path: Path): Json | undefined => valuesAt(root, path)[0]
@@ -31,49 +36,54 @@ export const compares = (
   { at, zone }: When = { at: 0, zone: 'UTC' },
 ): boolean => {
   if (found === undefined || found === null) return op === 'absent'
-  const [elements, wanted] = [listOf(found), listOf(value)]
-  const same = (left: Json, right: Json) => equals(left, right, ci)
-  const has = (it: Json) => elements.some((element) => same(element, it))
-  const sign = () => order(found, value, ci)
-  const says = (test: (whole: string, part: string) => boolean) =>
-    elements.some((it) => typeof it === 'string' && test(plain(it, ci), plain(String(value), ci)))
-  const date = () => dateOf(found, timezone ?? zone) ?? NaN
-  const limit = () => dateOf(value, timezone ?? zone) as number
-  const age = () => at - date()
-  const span = () => durationOf(String(value))
-  const operators: { readonly [op: string]: () => boolean } = {
-    exists: () => true,
-    absent: () => false,
-    eq: () => same(found, value),
-    neq: () => !same(found, value),
-    one_of: () => wanted.some((it) => same(found, it)),
-    none_of: () => !wanted.some((it) => same(found, it)),
-    gt: () => sign() > 0,
-    gte: () => sign() >= 0,
-    lt: () => sign() < 0,
-    lte: () => sign() <= 0,
-    contains: () => says((whole, part) => whole.includes(part)),
-    omits: () => !says((whole, part) => whole.includes(part)),
-    starts_with: () => says((whole, part) => whole.startsWith(part)),
-    ends_with: () => says((whole, part) => whole.endsWith(part)),
-    matches: () => says((whole) => new RegExp(String(value), ci ? 'iu' : 'u').test(whole)),
-    contains_any: () => Array.isArray(found) && wanted.some(has),
-    contains_all: () => Array.isArray(found) && wanted.every(has),
-    contains_none: () => Array.isArray(found) && !wanted.some(has),
-    before_date: () => date() < limit(),
-    after_date: () => date() >= limit(),
-    within_last: () => age() >= 0 && age() < span(),
-    before_last: () => age() >= span(),
-    within_next: () => age() < 0 && age() >= -span(),
-    after_next: () => age() < -span(),
-  }
-  if (!(op in operators)) throw new Error(`the oracle does not know the comparator ${op}`)
-  return operators[op]?.() === true
+  const operator = operators[op]
+  if (!operator) throw new Error(`the oracle does not know the comparator ${op}`)
+  return operator({ found, value, ci, at, zone: timezone ?? zone })
 }
 
+type Compared = When & { readonly found: Json; readonly value: Json; readonly ci: boolean }
+
+const operators: { readonly [op: string]: (it: Compared) => boolean } = {
+  never: () => false,
+  exists: () => true,
+  absent: () => false,
+  eq: ({ found, value, ci }) => equals(found, value, ci),
+  neq: ({ found, value, ci }) => !equals(found, value, ci),
+  one_of: ({ found, value, ci }) => listOf(value).some((it) => equals(found, it, ci)),
+  none_of: ({ found, value, ci }) => !listOf(value).some((it) => equals(found, it, ci)),
+  gt: (it) => order(it) > 0,
+  gte: (it) => order(it) >= 0,
+  lt: (it) => order(it) < 0,
+  lte: (it) => order(it) <= 0,
+  contains: (it) => says(it, (whole, part) => whole.includes(part)),
+  omits: (it) => !says(it, (whole, part) => whole.includes(part)),
+  starts_with: (it) => says(it, (whole, part) => whole.startsWith(part)),
+  ends_with: (it) => says(it, (whole, part) => whole.endsWith(part)),
+  matches: (it) => says(it, (whole) => patternsOf(it.ci)(String(it.value)).test(whole)),
+  contains_any: (it) => Array.isArray(it.found) && listOf(it.value).some(isIn(it)),
+  contains_all: (it) => Array.isArray(it.found) && listOf(it.value).every(isIn(it)),
+  contains_none: (it) => Array.isArray(it.found) && !listOf(it.value).some(isIn(it)),
+  before_date: (it) => date(it.found, it) < date(it.value, it),
+  after_date: (it) => date(it.found, it) >= date(it.value, it),
+  within_last: (it) => age(it) >= 0 && age(it) < span(it),
+  before_last: (it) => age(it) >= span(it),
+  within_next: (it) => age(it) < 0 && age(it) >= -span(it),
+  after_next: (it) => age(it) < -span(it),
+}
+
+const says = (it: Compared, test: (whole: string, part: string) => boolean) => {
+  const part = plain(String(it.value), it.ci)
+  return listOf(it.found).some((text) => typeof text === 'string' && test(plain(text, it.ci), part))
+}
+const isIn = (it: Compared) => (wanted: Json) =>
+  listOf(it.found).some((element) => equals(element, wanted, it.ci))
+const date = (value: Json, { zone }: When) => dateOf(value, zone) ?? NaN
+const age = (it: Compared) => it.at - date(it.found, it)
+const span = ({ value }: Compared) => durationOf(String(value))
+const patternsOf = once((ci: boolean) => once((it: string) => new RegExp(it, ci ? 'iu' : 'u')))
 const listOf = (it: Json): readonly Json[] => (Array.isArray(it) ? it : [it])
-const plain = (text: string, ci: boolean) =>
-  ci ? text.normalize('NFC').toLowerCase() : text.normalize('NFC')
+const composed = once((text: string) => text.normalize('NFC'))
+const plain = (text: string, ci: boolean) => (ci ? composed(text).toLowerCase() : composed(text))
 
 export const isScalar = (value: Json | undefined): value is string | number | boolean =>
   value !== undefined && value !== null && typeof value !== 'object'
@@ -94,56 +104,41 @@ const equals = (found: Json, literal: Json, ci: boolean): boolean => {
   return typeof found === 'string' && plain(found, ci) === plain(literal, ci)
 }
 
-const order = (found: Json, literal: Json, ci: boolean): number =>
-  typeof found === 'string' && typeof literal === 'string'
-    ? byCodePoint(plain(found, ci), plain(literal, ci))
-    : Math.sign(numberOf(found) - numberOf(literal))
+const order = ({ found, value, ci }: Compared): number =>
+  typeof found === 'string' && typeof value === 'string'
+    ? byCodePoint(plain(found, ci), plain(value, ci))
+    : numberOf(found) - numberOf(value)
 
-const points = (text: string) =>
-  Array.from(text, (it) => (it.codePointAt(0) as number).toString(16).padStart(6, '0')).join('')
+const points = once((text: string) =>
+  Array.from(text, (it) => (it.codePointAt(0) as number).toString(16).padStart(6, '0')).join(''),
+)
 const byCodePoint = (left: string, right: string): number =>
   points(left) === points(right) ? 0 : points(left) < points(right) ? -1 : 1
 
 /** Of events in order; `undefined` is a missing value. */
 export const reduce = (
   reducer: Reducer,
-  { prop = [], min_frequency = 2, timezone = 'UTC' }: Reducing,
-  events: readonly { readonly te: number; readonly properties: Json }[],
+  { prop = [], min_frequency = 2, timezone }: Reducing,
+  { events, zone }: { readonly events: readonly Heard[]; readonly zone: string },
 ): Json | undefined => {
+  if (reducer === 'count') return events.length
+  if (reducer === 'distinct_days')
+    return new Set(events.map(({ te }) => localDay(timezone ?? zone, te))).size || undefined
   const values = events.map(({ properties }) => valueAt(properties, prop) ?? null)
+  if (reducer === 'first') return values.find(isScalar)
+  if (reducer === 'last') return values.findLast(isScalar)
   const numbers = values.filter((it) => !Number.isNaN(numberOf(it)))
-  const sorted = numbers.map(numberOf).sort((a, b) => a - b)
+  const sorted = () => numbers.map(numberOf).sort((a, b) => a - b)
+  if (reducer === 'min') return sorted()[0]
+  if (reducer === 'max') return sorted().at(-1)
   const sum = () => numbers.reduce<bigint>((total, it) => total + millionths(it), 0n)
-  const texts = values.flat().flatMap((it) => (isScalar(it) ? [String(it).normalize('NFC')] : []))
-  const different = () => [...new Set(texts)].sort(byCodePoint)
-  const times = (text: string) => texts.filter((it) => it === text).length
-  const frequent = () => different().filter((text) => times(text) >= min_frequency)
-  const made: { readonly [R in Reducer]: () => Json | undefined } = {
-    count: () => events.length,
-    sum: () => nearest(sum(), 1),
-    avg: () => (numbers.length === 0 ? undefined : nearest(sum(), numbers.length)),
-    min: () => sorted[0],
-    max: () => sorted.at(-1),
-    first: () => values.find(isScalar),
-    last: () => values.findLast(isScalar),
-    distinct: () => different().length || undefined,
-    unique: () => (texts.length === 0 ? undefined : different()),
-    mode: () => frequent().sort((a, b) => times(b) - times(a))[0],
-    distinct_days: () => new Set(events.map(({ te }) => localDay(timezone, te))).size || undefined,
-  }
-  return made[reducer]()
+  if (reducer === 'sum') return nearest(sum(), 1)
+  if (reducer === 'avg') return numbers.length === 0 ? undefined : nearest(sum(), numbers.length)
+  const times = new Map<string, number>()
+  for (const text of values.flat().filter(isScalar).map(String).map(composed))
+    times.set(text, (times.get(text) ?? 0) + 1)
+  if (reducer === 'distinct') return times.size || undefined
+  if (reducer === 'unique') return times.size ? [...times.keys()].sort(byCodePoint) : undefined
+  const frequent = [...times].filter(([, count]) => count >= min_frequency)
+  return frequent.sort(([a, i], [b, j]) => j - i || byCodePoint(a, b))[0]?.[0]
 }
-
-/** Rounded at the sixth decimal of how the number is written. */
-const millionths = (value: Json): bigint => {
-  const [mantissa = '', exponent = '0'] = String(value).split('e')
-  const [, sign, whole = '', fraction = ''] = /^(-?)(\d+)\.?(\d*)$/.exec(mantissa) ?? []
-  const shift = Number(exponent) + 7 - fraction.length
-  const digits = BigInt(whole + fraction + '0'.repeat(Math.max(0, shift)))
-  const rounded = (digits / 10n ** BigInt(Math.max(0, -shift)) + 5n) / 10n
-  return sign === '-' ? -rounded : rounded
-}
-
-/** The number nearest to an exact fraction, by way of more digits than any number has. */
-const nearest = (sum: bigint, count: number): number =>
-  Number(`${(sum * 10n ** 60n) / BigInt(count)}e-66`) + 0
