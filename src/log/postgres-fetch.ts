@@ -11,6 +11,8 @@ export type Cursor = {
   readonly from: bigint
   /** Nothing at or above `from` was appended before this. */
   readonly after: Date
+  /** Nothing from here on is wanted; absent: as far as there is. */
+  readonly until?: bigint
   /** Chunks to look through for the bytes wanted; absent: nobody knows yet how large they are. */
   readonly chunks?: number
 }
@@ -23,6 +25,14 @@ export type Fetched = {
   readonly after: Date
   readonly chunks: number
 }
+
+// Chunks leave no gap: the one that ends at or after `until` is the last one wanted. Without it, whoever wants a
+// few entries would be given as many bytes as fit.
+const upToSql = `and next_offset <= coalesce((
+                   select next_offset from log_chunk
+                    where topic = w.topic and partition = w.partition
+                      and w.until > 0 and next_offset >= w.until and appended_at >= w.after
+                    order by next_offset limit 1), ${2n ** 63n - 1n})`
 
 /** COPY takes no parameters: topics are words of ours, the rest are numbers and instants. */
 type Wanted = {
@@ -49,6 +59,10 @@ const fetchSql = ({ cursors, bytesMax, chunks }: Wanted): string => {
     cursors.map(({ from }) => from),
     'bigint',
   )
+  const untils = array(
+    cursors.map(({ until }) => until ?? 0n),
+    'bigint',
+  )
   const afters = array(
     cursors.map(({ after }) => `"${after.toISOString()}"`),
     'timestamptz',
@@ -56,14 +70,15 @@ const fetchSql = ({ cursors, bytesMax, chunks }: Wanted): string => {
   return `copy (
   select w.cursor::int, p.start_offset, p.next_offset, p.appended_at,
          c.first_offset, c.next_offset, c.appended_at, c.payload
-    from unnest(${topics}, ${partitions}, ${froms}, ${afters}) with ordinality
-           as w(topic, partition, "from", after, cursor)
+    from unnest(${topics}, ${partitions}, ${froms}, ${untils}, ${afters}) with ordinality
+           as w(topic, partition, "from", until, after, cursor)
     join log_partition p using (topic, partition)
     left join lateral (
       select c.*, sum(length(c.payload)) over (order by c.next_offset) as bytes
         from (select first_offset, next_offset, appended_at, payload from log_chunk
                where topic = w.topic and partition = w.partition
                  and next_offset > w."from" and appended_at >= w.after
+                 ${cursors.some(({ until }) => until !== undefined) ? upToSql : ''}
                order by next_offset limit ${chunks}) c
     ) c on c.bytes <= ${Math.floor(bytesMax)} or c.bytes = length(c.payload)
    order by w.cursor, c.next_offset) to stdout (format binary)`

@@ -79,7 +79,7 @@ async function* readRange(deps: ReadDeps, range: Range): AsyncGenerator<Batch> {
     if (name === null || name === topic) waiting.wake()
   })
   try {
-    let cursor: Cursor = { topic, partition, from: range.from, after: new Date(0) }
+    let cursor: Cursor = { topic, partition, from: range.from, until, after: new Date(0) }
     while (cursor.from < until) {
       if (closed.aborted) throw new Fault('log_closed', `reading ${topic} outlived its source`)
       const [fetched] = await fetchChunks(pool, [cursor], readLimits.bytesMax)
@@ -88,7 +88,7 @@ async function* readRange(deps: ReadDeps, range: Range): AsyncGenerator<Batch> {
       else if (batch === null) await waiting.wait(readLimits.pollMs)
       else {
         yield clip(batch, until)
-        cursor = { topic, partition, from: batch.next, after, chunks }
+        cursor = { topic, partition, from: batch.next, until, after, chunks }
       }
     }
   } finally {

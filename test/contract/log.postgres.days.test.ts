@@ -4,6 +4,7 @@ import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Topic } from '../../src/log/log.ts'
 import { maintainPostgresLog, postgresAppender, postgresSource } from '../../src/log/postgres.ts'
 import { chunkBytesMax, pack, unpack } from '../../src/log/postgres-chunk.ts'
+import { fetchChunks } from '../../src/log/postgres-fetch.ts'
 import { type HeldDay, tidyDays } from '../../src/log/postgres-maintain.ts'
 import { gainPosition, movePositions } from '../../src/postgres/position.ts'
 import { cloneDatabase } from '../support/database.ts'
@@ -45,6 +46,18 @@ const appendOn = async (dayNumber: number, text: string, topic: Topic = 'calls')
 
 const tidy = (dayNumber: number) =>
   tidyDays(pool, { at: new Date(begin + dayNumber * day), retentionDays: 7 })
+
+test('a few entries are read from the chunks that hold them, however much comes behind them', async () => {
+  const places: bigint[] = []
+  for (let at = 0; at < 40; at += 1) places.push((await appendOn(at % 3, 'x'.repeat(900))).offset)
+  const place = await appendOn(3, 'last')
+  const cursor = { ...place, topic: 'calls', from: 10n, until: 12n, after: new Date(0) } as const
+  const [few] = await fetchChunks(pool, [cursor], 1_048_576)
+  expect(few?.batch).toMatchObject({ from: 10n, next: 12n })
+  expect(few?.batch?.entries.map(({ offset }) => offset)).toEqual([10n, 11n])
+  const [all] = await fetchChunks(pool, [{ ...cursor, until: place.offset + 1n }], 1_048_576)
+  expect(all?.batch?.entries).toHaveLength(places.length + 1 - 10)
+})
 
 const textsIn = async ({ partition }: { partition: number }) => {
   const end = (await source.bounds('calls'))[partition]?.end as bigint
