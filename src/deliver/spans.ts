@@ -33,9 +33,20 @@ export const ensureSpans = async (
         with (autovacuum_vacuum_insert_threshold = -1);
       alter table ${span.table} attach partition ${name}
         for values from ('${startOf(span, number)}') to ('${startOf(span, number + 1)}');
+      ${summarizing(name)}
     end $$`)
   }
 }
+
+/** Nothing vacuums a table that is only added to, which is what else would bring a BRIN index up to date. */
+const summarizing = (name: string): string => `
+      declare brin regclass;
+      begin
+        for brin in select i.indexrelid from pg_index i join pg_class c on c.oid = i.indexrelid
+                      join pg_am a on a.oid = c.relam
+                     where i.indrelid = '${name}'::regclass and a.amname = 'brin'
+        loop execute format('alter index %s set (autosummarize = on)', brin); end loop;
+      end;`
 
 /** The spans that have a table, oldest first. */
 export const listSpans = async (sql: Sql, span: Span): Promise<readonly number[]> => {

@@ -104,4 +104,13 @@ test('hours of bodies and days of attempts are never vacuumed, those made later 
     }
     expect(first?.indexes).toBeGreaterThan(0)
   }
+  // Without a vacuum a BRIN index knows nothing of what was added since the table was made.
+  const { rows } = await pool.query<{ options: readonly string[] | null }>(
+    `select c.reloptions as options from pg_inherits h
+       join pg_index x on x.indrelid = h.inhrelid join pg_class c on c.oid = x.indexrelid
+       join pg_am a on a.oid = c.relam
+      where h.inhparent = 'attempt'::regclass and a.amname = 'brin'`,
+  )
+  expect(rows.length).toBeGreaterThanOrEqual(3)
+  for (const { options } of rows) expect(options).toEqual(['autosummarize=on'])
 })
