@@ -52,7 +52,10 @@ type FetchedBatchOf = new (topic: string, asked: string, partition: unknown) => 
 const KafkaBatch = createRequire(import.meta.url)('kafkajs/src/consumer/batch') as FetchedBatchOf
 
 const readCommitted = 1
-const fetchBytes = 1_064_960
+const fetchBytesMax = 1_064_960
+const fetchBytesMin = 16_384
+/** More than most records have. */
+const recordBytes = 2_048
 const fetchWaitMs = 100
 const readMs = 10_000
 const timing = {
@@ -60,6 +63,13 @@ const timing = {
   requestTimeout: 5_000,
   retry: { retries: 1, initialRetryTime: 100, maxRetryTime: 500, factor: 0.2, multiplier: 2 },
 }
+
+/**
+ * For whoever wants a few records a broker need not send, nor this process decode, a thousand. It is a wish: of the first
+ * record batch all is sent, and what is missing is asked for next.
+ */
+export const fetchBytesOf = (records: bigint): number =>
+  Math.min(fetchBytesMax, Math.max(fetchBytesMin, Number(records) * recordBytes))
 
 export type Fetching = {
   read(range: Range): AsyncIterable<Batch>
@@ -91,6 +101,7 @@ export const openFetching = (connection: KafkaConnection, admin: AdminCalls): Fe
           topic: topicName(connection, range.topic),
           partition: range.partition,
           offset: next.toString(),
+          bytesMax: fetchBytesOf(range.until - next),
         })
       } catch (error) {
         if (error instanceof Error && error.name === 'KafkaJSOffsetOutOfRange') return null
@@ -137,9 +148,14 @@ const openCluster = (
   return create({ allowAutoTopicCreation: false, metadataMaxAge: 300_000 })
 }
 
-type At = { readonly topic: string; readonly partition: number; readonly offset: string }
+type Wanted = {
+  readonly topic: string
+  readonly partition: number
+  readonly offset: string
+  readonly bytesMax: number
+}
 
-const fetchOnce = async (cluster: Cluster, { topic, partition, offset }: At) => {
+const fetchOnce = async (cluster: Cluster, { topic, partition, offset, bytesMax }: Wanted) => {
   await cluster.addMultipleTargetTopics([topic])
   const [nodeId] = Object.keys(cluster.findLeaderForPartitions(topic, [partition]))
   if (nodeId === undefined) throw new Error(`${topic}/${partition} has no leader`)
@@ -147,9 +163,9 @@ const fetchOnce = async (cluster: Cluster, { topic, partition, offset }: At) => 
   const { responses } = await broker.fetch({
     maxWaitTime: fetchWaitMs,
     minBytes: 1,
-    maxBytes: fetchBytes,
+    maxBytes: bytesMax,
     isolationLevel: readCommitted,
-    topics: [{ topic, partitions: [{ partition, fetchOffset: offset, maxBytes: fetchBytes }] }],
+    topics: [{ topic, partitions: [{ partition, fetchOffset: offset, maxBytes: bytesMax }] }],
   })
   return new KafkaBatch(topic, offset, responses[0]?.partitions[0])
 }
