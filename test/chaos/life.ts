@@ -1,7 +1,6 @@
 // A deliver process of the chaos tests, from its start to whatever end it comes to.
 import { type ChildProcess, fork } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import type { ChildStart, News } from './failpoint.ts'
 import type { Blow } from './seen.ts'
 
@@ -38,13 +37,10 @@ export type Told = {
 }
 
 const tailMax = 8_192
-/** Each start would compile the same files again. */
-const compileCache = fileURLToPath(new URL('../../node_modules/.cache/chaos', import.meta.url))
 
 export const startLife = async (given: ChildStart, lives: Set<ChildProcess>): Promise<Life> => {
   const child = fork(new URL('./deliver-child.ts', import.meta.url), [], {
     execArgv: [],
-    env: { ...process.env, NODE_COMPILE_CACHE: compileCache },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
   lives.add(child)

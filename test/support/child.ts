@@ -1,4 +1,5 @@
 // Millrace as a process of its own whose clock its parent drives: forked by process.ts, never by hand.
+import { flushCompileCache } from 'node:module'
 import { type Environment, parseConfig } from '../../src/config.ts'
 import { watchHeap } from '../../src/heap.ts'
 import { openLogger } from '../../src/logger.ts'
@@ -38,6 +39,8 @@ try {
   const millrace = await startMillrace({ config, logger, clock: () => new Date(now ?? Date.now()) })
   const { collectUrl, adminUrl } = millrace
   process.on('SIGTERM', () => millrace.stop().catch(() => undefined))
+  // One that is killed leaves nothing to the next.
+  flushCompileCache()
   await tell({ type: 'started', collectUrl, adminUrl })
   await millrace.done
   process.exit(0)

@@ -22,9 +22,9 @@ export const runCommand = (
   /** What standard input has; nothing when absent. */
   input: Uint8Array | null = null,
 ): CommandRun => {
-  const { PATH = '', HOME = '/' } = process.env
+  const { PATH = '', HOME = '/', NODE_COMPILE_CACHE } = process.env
   const child = spawn(process.execPath, [entry, ...args], {
-    env: { PATH, HOME, ...env },
+    env: { PATH, HOME, NODE_COMPILE_CACHE, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   // A command that does not read it closes the pipe.

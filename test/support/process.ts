@@ -47,7 +47,7 @@ export const startProcess = async (options: ProcessOptions): Promise<MillracePro
   }
   const child = fork(new URL('./child.ts', import.meta.url), [JSON.stringify(start)], {
     execArgv: [],
-    env: pick(process.env, ['PATH', 'HOME', 'TMPDIR', 'LANG']),
+    env: pick(process.env, ['PATH', 'HOME', 'TMPDIR', 'LANG', 'NODE_COMPILE_CACHE']),
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
   const logTail = keepTail(child)
