@@ -140,28 +140,57 @@ function* packedRows(users: readonly UserState[], plan: Plan): Generator<UserRow
   }
 }
 
-/**
- * Writes users, locked or not, each with its next `ver`: `false` when the stored one of any is not the
- * one it was made from, and then the transaction is to be rolled back. Locks rows in the order of keys.
- */
-export const replaceUsers = async (
-  tx: Connection,
+/** As COPY takes them, each with its next `ver`. */
+export type PackedUsers = {
+  /** In the order of keys. */
+  readonly stored: readonly Buffer[]
+  readonly storedCount: number
+  /** Of users who are new. */
+  readonly made: readonly Buffer[]
+  readonly madeCount: number
+}
+
+type Packing = {
+  readonly plan: Plan
+  /** Gives way now and then. */
+  readonly pause?: { due(): boolean; take(): Promise<void> }
+}
+
+export const packUsers = async (
   users: readonly UserState[],
-  plan: Plan,
-): Promise<boolean> => {
+  { plan, pause }: Packing,
+): Promise<PackedUsers> => {
   const made = users.filter(({ ver }) => ver === 0)
   const stored = made.length === 0 ? [...users] : users.filter(({ ver }) => ver > 0)
-  if (stored.length > 0) {
-    stored.sort((left, right) => left.key - right.key)
-    await tx.copyIn(copyIn, copyRows(packedRows(stored, plan)))
+  stored.sort((left, right) => left.key - right.key)
+  const pack = async (some: readonly UserState[]): Promise<readonly Buffer[]> => {
+    const chunks: Buffer[] = []
+    for (const chunk of copyRows(packedRows(some, plan))) {
+      chunks.push(chunk)
+      if (pause?.due()) await pause.take()
+    }
+    return chunks
+  }
+  return {
+    ...{ stored: await pack(stored), storedCount: stored.length },
+    ...{ made: await pack(made), madeCount: made.length },
+  }
+}
+
+/**
+ * Writes users, locked or not: `false` when the stored one of any is not the one it was made from, and then the
+ * transaction is to be rolled back. Locks rows in the order of keys.
+ */
+export const replaceUsers = async (tx: Connection, users: PackedUsers): Promise<boolean> => {
+  if (users.storedCount > 0) {
+    await tx.copyIn(copyIn, users.stored)
     const { rowCount } = await tx.query(
       `update ustate u set (ver, user_id, st, due) = (i.ver, i.user_id, i.st, i.due)
          from ustate_in i where u.user_key = i.user_key and u.ver = i.ver - 1`,
     )
-    if (rowCount !== stored.length) return false
+    if (rowCount !== users.storedCount) return false
   }
-  if (made.length > 0)
-    await tx.copyIn('copy ustate from stdin (format binary)', copyRows(packedRows(made, plan)))
+  if (users.madeCount > 0) await tx.copyIn('copy ustate from stdin (format binary)', users.made)
   return true
 }
 

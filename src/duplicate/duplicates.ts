@@ -23,13 +23,16 @@ export type Verdict = {
   readonly chunks: readonly (PartitionKey & Chunk)[]
   /** Stores what was judged: in the reader's transaction, or before its position moves. */
   save(tx: Sql): Promise<void>
-  /** After that commit. A verdict never accepted leaves no trace in memory. */
+  /** After that commit, or before it where judging the next hears of it. A verdict never accepted leaves no trace in memory. */
   accept(): void
 }
 
 export type Duplicates = {
-  /** Entries of ascending offsets. One judgement at a time, each accepted before the next. */
-  judge(entries: readonly Judged[]): Promise<Verdict>
+  /**
+   * Entries of ascending offsets. One judgement at a time, each accepted before the next. What is accepted before
+   * it is stored: `stored` resolves once it is.
+   */
+  judge(entries: readonly Judged[], stored?: () => Promise<unknown>): Promise<Verdict>
   /** What it holds in memory now. */
   bytes(): number
 }
@@ -72,7 +75,7 @@ export const openDuplicates = async (options: DuplicatesOptions): Promise<Duplic
       const bytes = state?.remembered.bytes()
       return bytes ? bytes.open + bytes.bloom : 0
     },
-    judge: async (entries) => {
+    judge: async (entries, stored) => {
       const from = entries[0]?.offset
       if (from === undefined) return nothingJudged
       if (state === null || from < state.next) {
@@ -83,7 +86,7 @@ export const openDuplicates = async (options: DuplicatesOptions): Promise<Duplic
       const { remembered } = judging
       await forget({ sql, key, storedNext }, judging)
       const receipts = Float64Array.from(entries, ({ receivedAt }) => receivedAt)
-      await makeRoom({ sql, key, remembered, bytesMax }, receipts)
+      await makeRoom({ sql, key, remembered, bytesMax, stored }, receipts)
       const words = wordsOf(entries.map(({ digest }) => digest))
       const duplicate = await judgeAll({ sql, remembered, words, receipts }, entries)
       const chunks = packChunks(entries).map((chunk) => ({ ...key, ...chunk }))

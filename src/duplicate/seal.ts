@@ -26,6 +26,8 @@ type Sealing = {
   readonly key: PartitionKey
   readonly remembered: Remembered
   readonly bytesMax: number
+  /** An hour is sealed from what is stored of it. */
+  readonly stored?: (() => Promise<unknown>) | undefined
 }
 
 /** Makes room for the records about to be judged, by receipt: due hours first, then the largest. */
@@ -63,7 +65,9 @@ const largestOf = ({ remembered, bytesMax }: Sealing, receipts: Iterable<number>
  * entry. Another process that still thinks it owns the partition may seal the same hour; whatever
  * segments it made are taken over.
  */
-const sealHour = async ({ sql, key, remembered }: Sealing, hour: number): Promise<void> => {
+const sealHour = async (sealing: Sealing, hour: number): Promise<void> => {
+  const { sql, key, remembered } = sealing
+  await sealing.stored?.()
   const hourKey = { ...key, hour }
   const chunks = await loadChunks(sql, key, hour)
   let rest: readonly { base: bigint; hour: number; entries: Buffer }[] = chunks

@@ -1,21 +1,28 @@
 // The transaction of a batch: what it rests on, and what it writes.
 import { loadPlan, type Plan, planVersion } from '../audience/plan.ts'
 import type { UserState } from '../audience/state.ts'
-import { prepareSession, replaceUsers, saveFirstFlips, saveFlips } from '../audience/store.ts'
+import {
+  packUsers,
+  prepareSession,
+  replaceUsers,
+  saveFirstFlips,
+  saveFlips,
+} from '../audience/store.ts'
 import { saveVerdicts } from '../duplicate/duplicates.ts'
 import { Fault } from '../fault.ts'
 import { movePositions } from '../postgres/position.ts'
 import { type Connection, holdsPositions } from '../postgres/sql.ts'
 import { saveTies } from './accounts.ts'
+import { type Decided, decide, isOutdated } from './decide.ts'
 import { saveDeletions } from './deletion-store.ts'
 import type { Desk } from './desk.ts'
-import { eraseUsers, ordersIn, type PlacedOrder } from './erase.ts'
-import { type Folded, openFolding } from './fold.ts'
+import { eraseUsers, type PlacedOrder } from './erase.ts'
+import type { Folded } from './fold.ts'
 import { type Held, holdUsers, knownNow, lockHeld, locksItself } from './held.ts'
 import type { Verdicts } from './judge.ts'
-import type { Lane, Piece } from './lanes.ts'
-import { type Metered, meterBatch } from './meter.ts'
-import { placed } from './placed.ts'
+import type { Lane } from './lanes.ts'
+import type { Metered } from './meter.ts'
+import type { Moves } from './moves.ts'
 import type { Prepared } from './prepare.ts'
 import { addIdentities, foldedState, lockPositions, recordDecisions, saveMerges } from './store.ts'
 import { saveMetered } from './usage-store.ts'
@@ -34,21 +41,7 @@ export const unwind = (why: Unwound) => Object.assign(new Error(why.type), { cod
 export const unwoundBy = (error: unknown): Unwound | null =>
   (error as { code?: unknown } | null)?.code === 'unwound' ? (error as { why: Unwound }).why : null
 
-/** How far each lane of the batch moves. */
-export type Moves = ReadonlyMap<Lane, { readonly next: bigint; readonly folded: number }>
-
-export const movesOf = (pieces: readonly Piece[]): Moves => {
-  const moves = new Map<Lane, { next: bigint; folded: number }>()
-  for (const { lane, next, calls } of pieces) {
-    let folded = moves.get(lane)?.folded ?? lane.folded
-    for (const { message } of calls) folded = Math.max(folded, message.receivedAt)
-    moves.set(lane, { next, folded })
-  }
-  return moves
-}
-
 export type Written = Folded & {
-  readonly at: number
   /** Those of before that it was folded into, or might have been. */
   readonly held: ReadonlyMap<number, UserState>
   /** Users that an order erased after all else. */
@@ -60,43 +53,43 @@ type Batch = {
   readonly prepared: Prepared
   readonly verdicts: Verdicts
   readonly moves: Moves
-  /** Told when what is left is mostly Postgres’s to do. */
-  readonly decided: () => void
+  /** `null` where it is to be decided here, upon users that are locked. */
+  readonly decided: Decided | null
 }
 
 /** One transaction: positions, users, memberships, usage and duplicates, or none of it. */
 export const writeBatch = (desk: Desk, batch: Batch): Promise<Written> =>
   desk.pool.transaction(async (tx) => {
     const { prepared, verdicts, moves } = batch
-    const { plan } = prepared
-    await openWriting(tx, { moves, plan })
-    const known = knownNow(desk, prepared)
-    const held = await holdUsers(tx, desk, known)
-    if (held === null) throw unwind({ type: 'stale', plan: null })
-    const { users } = held
-    desk.inHand = users
-    await desk.keys.stock(prepared.asked.size)
-    const at = highestOf(desk, moves)
-    const calls = placed({ ...prepared, verdicts }, desk.suppressions)
-    const { yieldMs } = desk
-    const folding = openFolding({ plan, known, users, newKey: desk.keys.next, yieldMs })
-    await folding.add(calls)
-    const folded = await folding.finish(at)
-    batch.decided()
-    const orders = ordersIn(calls)
+    await openWriting(tx, { moves, plan: prepared.plan })
+    const decided = batch.decided ?? (await decideLocked(tx, desk, batch))
+    if (isOutdated(decided, desk.suppressions)) throw unwind({ type: 'stale', plan: null })
+    const { calls, orders, known, held, folded, metered } = decided
     await lockDecided(tx, { folded, held, orders })
     await saveVerdicts(tx, [...verdicts.values()])
-    await saveFolded(tx, { folded, plan, at })
+    await saveFolded(tx, { ...decided, plan: prepared.plan })
     await saveDeletions(tx, calls)
-    const metered = meterBatch(calls, { key: desk.usageKey })
     await saveMetered(tx, metered, writerOf(moves))
-    const erased = await eraseUsers(tx, { orders, known, locked: users, folded, plan })
-    return { ...folded, at, held: users, erased, metered }
+    const { users } = held
+    const erased = await eraseUsers(tx, {
+      ...{ orders, known, folded },
+      locked: users,
+      plan: prepared.plan,
+    })
+    return { ...folded, held: users, erased, metered }
   }, holdsPositions)
 
-/** The instant that a batch is evaluated at: the highest receivedAt there was. */
-export const highestOf = (desk: Desk, moves: Moves): number =>
-  Math.max(desk.folded, ...[...moves.values()].map(({ folded }) => folded))
+const decideLocked = async (
+  tx: Connection,
+  desk: Desk,
+  { prepared, verdicts }: Batch,
+): Promise<Decided> => {
+  const known = knownNow(desk, prepared)
+  const held = await holdUsers(tx, desk, known)
+  if (held === null) throw unwind({ type: 'stale', plan: null })
+  const { yieldMs } = desk
+  return decide(desk, { prepared, verdicts, known, held, notBefore: 0, yieldMs })
+}
 
 /** First in a transaction that folds: the positions are ours, and the plan is the one prepared with. */
 export const openWriting = async (
@@ -121,14 +114,17 @@ export const lockDecided = async (tx: Connection, { folded, held, orders }: Rest
   if (!(await lockHeld(tx, held.users))) throw unwind({ type: 'stale', plan: null })
 }
 
-type Saving = { readonly folded: Folded; readonly plan: Plan; readonly at: number }
+type Saving = Pick<Decided, 'folded' | 'at' | 'made' | 'packed'> & { readonly plan: Plan }
 
 /** Users, who is who, and memberships. */
-export const saveFolded = async (tx: Connection, { folded, plan, at }: Saving): Promise<void> => {
-  const made = new Set(folded.users.flatMap(({ key, ver }) => (ver === 0 ? [key] : [])))
+export const saveFolded = async (
+  tx: Connection,
+  { folded, at, made, packed, plan }: Saving,
+): Promise<void> => {
   // First, because a tie that is new comes with a new `ver` of its user.
   const tied = await saveTies(tx, folded, plan)
-  if (!(await replaceUsers(tx, tied, plan))) throw unwind({ type: 'stale', plan: null })
+  if (!(await replaceUsers(tx, packed ?? (await packUsers(tied, { plan })))))
+    throw unwind({ type: 'stale', plan: null })
   if (!(await addIdentities(tx, folded.identities))) throw unwind({ type: 'stale', plan: null })
   await saveMerges(tx, folded)
   await recordDecisions(tx, folded)

@@ -5,17 +5,19 @@ import type { Debugger } from '../debugger/debugger.ts'
 import type { Lease } from '../log/log.ts'
 import { isAway } from '../postgres/away.ts'
 import { isReplayable, sqlState } from '../postgres/sql.ts'
-import { movesOf, unwoundBy, type Written, writeBatch } from './batch.ts'
+import { unwoundBy, type Written, writeBatch } from './batch.ts'
+import { type Ahead, aheadOf, type Decided, decideAhead, nothingAhead } from './decide.ts'
 import { type Desk, nobodyInHand } from './desk.ts'
 import { tellDuplicates } from './duplicate-calls.ts'
 import { openFailures } from './failures.ts'
 import { lockFirstBatches } from './held.ts'
-import { judge, type Verdicts } from './judge.ts'
+import { judge, type Verdicts, verdictsOf } from './judge.ts'
 import type { Lane, LaneQueue, Piece } from './lanes.ts'
 import type { ProjectLimits } from './limits.ts'
 import { rememberSightings } from './meter.ts'
-import { type Prepared, prepareBatch } from './prepare.ts'
-import { remember } from './remember.ts'
+import { movesOf } from './moves.ts'
+import { besideMs, type Prepared, prepareBatch } from './prepare.ts'
+import { forget, remember } from './remember.ts'
 import type { Turns } from './turns.ts'
 
 export type BatchDeps = {
@@ -30,33 +32,105 @@ export type BatchDeps = {
   readonly stopping: AbortSignal
 }
 
-/** Returns when the queue is closed, the batch in hand settled. */
+/** What was taken from the queue, and is looked up meanwhile. */
+type Taken = { readonly pieces: readonly Piece[]; readonly prepared: Promise<Prepared> }
+
+/** Of the batch before, while it is being written. */
+type Before = {
+  /** `null` while nobody knows what it comes to: the next one has to wait for it. */
+  readonly ahead: Ahead | null
+  /** Whether it was written as it was decided first. */
+  readonly settled: Promise<boolean>
+}
+
+const nothingBefore: Before = { ahead: nothingAhead, settled: Promise.resolve(true) }
+
+/**
+ * Three batches are under way where enough calls wait: one is written, the next is decided upon what that one
+ * will have made, and of a third it is looked up who it is of. Returns when the queue is closed, the batches in
+ * hand settled.
+ */
 export const projectBatches = async (deps: BatchDeps): Promise<void> => {
-  const { desk, queue, limits } = deps
-  const prepare = (pieces: readonly Piece[]) => prepareBatch(desk, pieces, { fresh: false })
-  let ahead: Promise<readonly Piece[]> = queue.take()
-  let prepared: Promise<Prepared> | null = null
+  const { queue, limits } = deps
+  const isBusy = () => queue.size() * 2 >= limits.batchCallsMax
+  let before = nothingBefore
+  let taken = take(deps)
   for (;;) {
-    const pieces = await ahead
-    if (pieces.length === 0) return
-    const current = prepared ?? prepare(pieces)
-    prepared = null
-    const decided = Promise.withResolvers<void>()
-    const settled = settle(deps, { all: pieces, first: current, decided: decided.resolve })
-    // Folding it is this process's work: what comes next would only keep Postgres waiting for it.
-    await Promise.race([decided.promise, settled])
-    if (queue.size() * 2 >= limits.batchCallsMax) {
-      // Enough waits for a batch of its own: decide it while this one is written.
-      ahead = queue.take()
-      prepared = ahead.then(prepare)
-      prepared.catch(() => undefined)
-      await settled
-    } else {
-      await settled
+    const batch = await taken
+    if (batch.pieces.length === 0) break
+    let next = isBusy() ? take(deps) : null
+    const decision = await decideNext(deps, batch, before)
+    const asDecided = await before.settled
+    before = settling(deps, batch, asDecided ? decision : { ...decision, decided: null })
+    next ??= isBusy() ? take(deps) : null
+    if (next === null) {
+      await before.settled
+      before = nothingBefore
       await linger(queue, limits)
-      ahead = queue.take()
+    }
+    taken = next ?? take(deps)
+  }
+  await before.settled
+}
+
+const take = async ({ desk, queue }: BatchDeps): Promise<Taken> => {
+  const pieces = await queue.take()
+  const prepared = prepareBatch(desk, pieces, { fresh: false })
+  prepared.catch(() => undefined)
+  return { pieces, prepared }
+}
+
+type Decision = {
+  readonly verdicts: Verdicts
+  /** `null` where it has to be decided in its transaction. */
+  readonly decided: Decided | null
+}
+
+const decideNext = async (
+  deps: BatchDeps,
+  { pieces, prepared }: Taken,
+  before: Before,
+): Promise<Decision> => {
+  const { desk } = deps
+  const verdicts = await judgeAhead(deps, pieces, before)
+  if (before.ahead === null) await before.settled
+  try {
+    const deciding = { prepared: await prepared, verdicts, yieldMs: besideMs }
+    const decided = await decideAhead(desk, deciding, before.ahead ?? nothingAhead)
+    return { verdicts, decided }
+  } catch (error) {
+    if (isReplayable(error) || isAway(error)) return { verdicts, decided: null }
+    throw error
+  }
+}
+
+/** They hold however often the batch is tried: what is a duplicate hangs on the log alone. */
+const judgeAhead = async (
+  deps: BatchDeps,
+  all: readonly Piece[],
+  { settled }: Before,
+): Promise<Verdicts> => {
+  const failures = openFailures(deps.limits.replaysMax)
+  for (let tries = 0; ; tries++) {
+    const pieces = all.filter(({ lane }) => !lane.lost)
+    try {
+      const verdicts = await judge(pieces, () => settled)
+      for (const verdict of verdicts.values()) verdict.accept()
+      return verdicts
+    } catch (error) {
+      failures.note(await recover(deps, error, { tries, pieces }))
     }
   }
+}
+
+const settling = (deps: BatchDeps, taken: Taken, decision: Decision): Before => {
+  const { desk } = deps
+  const { decided } = decision
+  const ahead = decided && aheadOf(decided)
+  const settled = settle(deps, { ...taken, ...decision })
+  settled.catch(() => undefined)
+  desk.inHand = ahead === null ? [] : [ahead.users]
+  return { ahead, settled }
 }
 
 /** A few calls right after a batch are likely followed by more; after a pause they are not kept waiting. */
@@ -64,41 +138,35 @@ const linger = async (queue: LaneQueue, limits: ProjectLimits): Promise<void> =>
   if (queue.size() > 0 && queue.size() < limits.batchCallsMax) await sleep(limits.gatherMs)
 }
 
-type Settling = {
-  readonly all: readonly Piece[]
-  readonly first: Promise<Prepared>
-  readonly decided: () => void
-}
-
-const settle = async (deps: BatchDeps, { all, first, decided }: Settling): Promise<void> => {
+/** Whether it was written as it was decided first. */
+const settle = async (deps: BatchDeps, batch: Taken & Decision): Promise<boolean> => {
   const { desk, limits, logger } = deps
+  const { pieces: all, verdicts } = batch
   const began = performance.now()
-  let prepared: Prepared | null = null
   let fresh = false
   const failures = openFailures(limits.replaysMax)
   for (let tries = 0; ; tries++) {
     const pieces = all.filter(({ lane }) => !lane.lost)
-    if (pieces.length === 0) return
+    if (pieces.length === 0) return false
+    const isFirst = tries === 0 && pieces.length === all.length
+    const decided = isFirst ? batch.decided : null
     try {
-      prepared ??=
-        tries === 0 && pieces.length === all.length
-          ? await first
-          : await prepareBatch(desk, pieces, { fresh })
+      const prepared = await (isFirst ? batch.prepared : prepareBatch(desk, pieces, { fresh }))
       const moves = movesOf(pieces)
-      const verdicts = await judge(pieces)
-      const written = await write(deps, { prepared, verdicts, moves, decided })
-      remember(desk, { moves, verdicts, written })
+      const own = verdictsOf(pieces, verdicts)
+      const written = await write(deps, { prepared, verdicts: own, decided, moves })
+      remember(desk, moves, written)
       if (written !== null && desk.sightings !== null)
         rememberSightings(desk.sightings, written.metered)
-      tellDuplicates(deps.debugger, pieces, verdicts)
-      if (written !== null) logBatch(deps, { pieces, verdicts, written, began, tries })
-      return
+      tellDuplicates(deps.debugger, pieces, own)
+      if (written !== null) logBatch(deps, { pieces, verdicts: own, written, began, tries })
+      return isFirst
     } catch (error) {
       Object.assign(desk, nobodyInHand)
+      if (decided !== null) forget(desk, decided)
       const reason = await recover(deps, error, { tries, pieces })
       logger.warn({ reason, tries, calls: callsIn(pieces) }, 'batch.replayed')
       fresh = reason === 'stale'
-      prepared = null
       failures.note(reason)
     }
   }

@@ -26,10 +26,10 @@ export type Desk = {
   folded: number
   /** So many more batches lock their users before they are folded. */
   lockFirst: number
-  /** Users of the batch being written: they come back to the cache after its commit. */
-  inHand: ReadonlyMap<number, UserState>
+  /** Users of the batches being written: they come back to the cache after the commit. */
+  inHand: readonly ReadonlyMap<number, UserState>[]
   /** Whether an identity, by its text, is one that the batch in hand makes. */
   isMaking: (text: string) => boolean
 }
 
-export const nobodyInHand = { inHand: new Map<number, UserState>(), isMaking: () => false }
+export const nobodyInHand = { inHand: [], isMaking: () => false }

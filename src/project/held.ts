@@ -11,11 +11,17 @@ export type Held = {
   readonly locked: boolean
 }
 
-/** With what the batch before has made meanwhile. */
-export const knownNow = (desk: Desk, { asked, known }: Prepared): ReadonlyMap<string, number> => {
+const nobody: ReadonlyMap<string, number> = new Map()
+
+/** With what the batch before has made meanwhile, or makes where it is not written yet. */
+export const knownNow = (
+  desk: Desk,
+  { asked, known }: Prepared,
+  making = nobody,
+): ReadonlyMap<string, number> => {
   const now = new Map<string, number>()
   for (const text of asked.keys()) {
-    const key = desk.identities.get(text) ?? known.get(text)
+    const key = making.get(text) ?? desk.identities.get(text) ?? known.get(text)
     if (key !== undefined) now.set(text, becameBy(desk, key))
   }
   return now
@@ -30,6 +36,23 @@ const becameBy = ({ merged }: Desk, key: number): number => {
 
 /** After somebody else’s write was met, so many batches lock before they fold: others may follow. */
 export const lockFirstBatches = 16
+
+/** Of the batch being written, or else from the cache; `null` when those do not have them all. */
+export const holdCached = (
+  desk: Desk,
+  known: ReadonlyMap<string, number>,
+  inHand: ReadonlyMap<number, UserState>,
+): ReadonlyMap<number, UserState> | null => {
+  const users = new Map<number, UserState>()
+  for (const key of known.values()) {
+    if (users.has(key)) continue
+    const user = inHand.get(key) ?? desk.users.get(key)
+    if (user === undefined) return null
+    users.set(key, user)
+  }
+  for (const key of users.keys()) desk.users.delete(key)
+  return users
+}
 
 /**
  * `null` when a key has no living row: it was merged away after the identity was read. From the cache

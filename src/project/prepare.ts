@@ -23,8 +23,8 @@ export type Prepared = {
   readonly unasked: ReadonlyMap<string, Identity>
 }
 
-/** Each of the written batch's dozen round trips may wait this long, in milliseconds. */
-const prepareYieldMs = 1
+/** Each of the written batch's dozen round trips may wait this long for what is done beside it, in milliseconds. */
+export const besideMs = 1
 
 /** Everything that can be done while the batch before is still being written. */
 export const prepareBatch = async (
@@ -33,7 +33,7 @@ export const prepareBatch = async (
   { fresh }: { readonly fresh: boolean },
 ): Promise<Prepared> => {
   const { plan } = desk
-  const pause = pauser(prepareYieldMs)
+  const pause = pauser(besideMs)
   const asked = new Map<string, Identity>()
   const calls: Call[][] = []
   const look = desk.sightings === null ? unmetered : sightingLook(desk.sightings)
@@ -105,7 +105,7 @@ const readAhead = async (
   known: ReadonlyMap<string, number>,
 ): Promise<void> => {
   const cold = [...new Set(known.values())].filter(
-    (key) => !desk.inHand.has(key) && desk.users.get(key) === undefined,
+    (key) => !desk.inHand.some((users) => users.has(key)) && desk.users.get(key) === undefined,
   )
   // The batch before may have stored a newer one meanwhile.
   for (const user of await readUsers(tx, cold))

@@ -1,16 +1,9 @@
 // What the desk keeps of a batch after its commit.
 import type { UserState } from '../audience/state.ts'
-import type { Moves } from './batch.ts'
-import { type Desk, nobodyInHand } from './desk.ts'
+import type { Decided } from './decide.ts'
+import type { Desk } from './desk.ts'
 import type { Folded } from './fold.ts'
-import type { Verdicts } from './judge.ts'
-
-type Settled = {
-  readonly moves: Moves
-  readonly verdicts: Verdicts
-  /** `null` when it is not known any more what was written. */
-  readonly written: Written | null
-}
+import type { Moves } from './moves.ts'
 
 type Written = Pick<Folded, 'users' | 'vanished' | 'identities'> & {
   /** Those of before that it was folded into, or might have been. */
@@ -18,15 +11,14 @@ type Written = Pick<Folded, 'users' | 'vanished' | 'identities'> & {
   readonly erased: readonly number[]
 }
 
-export const remember = (desk: Desk, { moves, verdicts, written }: Settled): void => {
+/** `written`: `null` when it is not known any more what was. */
+export const remember = (desk: Desk, moves: Moves, written: Written | null): void => {
   for (const [lane, { next, folded }] of moves) {
     lane.next = next
     lane.folded = folded
     desk.folded = Math.max(desk.folded, folded)
     lane.commit()
   }
-  for (const verdict of verdicts.values()) verdict.accept()
-  Object.assign(desk, nobodyInHand)
   if (written === null) return
   desk.lockFirst = Math.max(0, desk.lockFirst - 1)
   const gone = new Set(written.vanished.map(({ user }) => user.key))
@@ -36,4 +28,10 @@ export const remember = (desk: Desk, { moves, verdicts, written }: Settled): voi
   for (const { text, key } of written.identities) desk.identities.set(text, key)
   // What still leads to them is found to be stale when their tombstone is met.
   for (const key of written.erased) desk.users.delete(key)
+}
+
+/** Nobody is as this batch has left them: those that the one before brought back, either. */
+export const forget = (desk: Desk, { held, folded }: Decided): void => {
+  for (const key of held.users.keys()) desk.users.delete(key)
+  for (const { key } of folded.users) desk.users.delete(key)
 }

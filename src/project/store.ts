@@ -161,20 +161,37 @@ const keysInBlock = 1_000
 /** Keys of new users, from blocks that this process alone has; unused ones are never used. */
 export const keySupply = (sql: Sql) => {
   const ready: number[] = []
+  let reserved = 0
   return {
-    /** So that `next` can be called `count` times. */
-    stock: async (count: number): Promise<void> => {
-      const blocks = Math.ceil((count - ready.length) / keysInBlock)
-      if (blocks <= 0) return
-      const { rows } = await sql.query<{ block: number }>(
-        `select nextval('user_key')::float8 as block from generate_series(1, $1)`,
-        [blocks],
-      )
-      for (const { block } of rows)
-        for (let at = 0; at < keysInBlock; at++) ready.push(block * keysInBlock + at)
+    /** `next` can be called `count` times until they are released; batches may overlap. */
+    reserve: async (count: number): Promise<{ next: () => number; release: () => void }> => {
+      reserved += count
+      const blocks = Math.ceil((reserved - ready.length) / keysInBlock)
+      if (blocks > 0) ready.push(...(await takeKeys(sql, blocks)))
+      let left = count
+      return {
+        next: () => {
+          left -= 1
+          reserved -= 1
+          return ready.pop() as number
+        },
+        release: () => {
+          reserved -= left
+          left = 0
+        },
+      }
     },
-    next: (): number => ready.pop() as number,
   }
+}
+
+const takeKeys = async (sql: Sql, blocks: number): Promise<readonly number[]> => {
+  const { rows } = await sql.query<{ block: number }>(
+    `select nextval('user_key')::float8 as block from generate_series(1, $1)`,
+    [blocks],
+  )
+  return rows.flatMap(({ block }) =>
+    Array.from({ length: keysInBlock }, (_, at) => block * keysInBlock + at),
+  )
 }
 
 /** The projector's position.state: the highest receivedAt folded, epoch ms in 8 bytes. */
