@@ -3,8 +3,8 @@ import type { Connection, Sql } from '../postgres/sql.ts'
 import type { Flip } from './assess.ts'
 import { copyMembers, copyRows, type MemberRow, type UserRow } from './copy.ts'
 import { numberList, textList } from './lists.ts'
-import { repack } from './pack.ts'
-import { knownTo, type Plan } from './plan.ts'
+import { type PackedUsers, packedRows } from './packed-users.ts'
+import type { Plan } from './plan.ts'
 import { type PackedRow, packedUser, readRows, usersInValue } from './rows.ts'
 import { shards, type UserState } from './state.ts'
 import { appendMarks } from './ties.ts'
@@ -119,62 +119,6 @@ export const saveUsers = async (
   plan: Plan,
 ): Promise<void> => {
   if (users.length > 0) await saveRows(tx, packedRows(users, plan))
-}
-
-/** One by one as COPY takes them. */
-function* packedRows(users: readonly UserState[], plan: Plan): Generator<UserRow> {
-  const known = knownTo(plan)
-  for (const user of users) {
-    repack(user, known)
-    user.ver += 1
-    yield {
-      key: user.key,
-      shard: user.key % shards,
-      workspaceId: user.workspaceId,
-      ver: user.ver,
-      userId: user.userId,
-      st: user.packed,
-      due: user.due,
-      mergedInto: null,
-    }
-  }
-}
-
-/** As COPY takes them, each with its next `ver`. */
-export type PackedUsers = {
-  /** In the order of keys. */
-  readonly stored: readonly Buffer[]
-  readonly storedCount: number
-  /** Of users who are new. */
-  readonly made: readonly Buffer[]
-  readonly madeCount: number
-}
-
-type Packing = {
-  readonly plan: Plan
-  /** Gives way now and then. */
-  readonly pause?: { due(): boolean; take(): Promise<void> }
-}
-
-export const packUsers = async (
-  users: readonly UserState[],
-  { plan, pause }: Packing,
-): Promise<PackedUsers> => {
-  const made = users.filter(({ ver }) => ver === 0)
-  const stored = made.length === 0 ? [...users] : users.filter(({ ver }) => ver > 0)
-  stored.sort((left, right) => left.key - right.key)
-  const pack = async (some: readonly UserState[]): Promise<readonly Buffer[]> => {
-    const chunks: Buffer[] = []
-    for (const chunk of copyRows(packedRows(some, plan))) {
-      chunks.push(chunk)
-      if (pause?.due()) await pause.take()
-    }
-    return chunks
-  }
-  return {
-    ...{ stored: await pack(stored), storedCount: stored.length },
-    ...{ made: await pack(made), madeCount: made.length },
-  }
 }
 
 /**

@@ -1,13 +1,8 @@
 // The transaction of a batch: what it rests on, and what it writes.
+import { usersAsPacked } from '../audience/packed-users.ts'
 import { loadPlan, type Plan, planVersion } from '../audience/plan.ts'
 import type { UserState } from '../audience/state.ts'
-import {
-  packUsers,
-  prepareSession,
-  replaceUsers,
-  saveFirstFlips,
-  saveFlips,
-} from '../audience/store.ts'
+import { prepareSession, replaceUsers, saveFirstFlips, saveFlips } from '../audience/store.ts'
 import { saveVerdicts } from '../duplicate/duplicates.ts'
 import { Fault } from '../fault.ts'
 import { movePositions } from '../postgres/position.ts'
@@ -33,6 +28,8 @@ export type Unwound =
   | { readonly type: 'lost'; readonly lanes: readonly Lane[] }
   /** An earlier try was committed although its answer never came. */
   | { readonly type: 'committed' }
+  /** Who is to be forgotten changed after the batch was decided. */
+  | { readonly type: 'outdated' }
   /** The plan or an identity changed after the batch was prepared. */
   | { readonly type: 'stale'; readonly plan: Plan | null }
 
@@ -63,7 +60,7 @@ export const writeBatch = (desk: Desk, batch: Batch): Promise<Written> =>
     const { prepared, verdicts, moves } = batch
     await openWriting(tx, { moves, plan: prepared.plan })
     const decided = batch.decided ?? (await decideLocked(tx, desk, batch))
-    if (isOutdated(decided, desk.suppressions)) throw unwind({ type: 'stale', plan: null })
+    if (isOutdated(decided, desk.suppressions)) throw unwind({ type: 'outdated' })
     const { calls, orders, known, held, folded, metered } = decided
     await lockDecided(tx, { folded, held, orders })
     await saveVerdicts(tx, [...verdicts.values()])
@@ -123,7 +120,7 @@ export const saveFolded = async (
 ): Promise<void> => {
   // First, because a tie that is new comes with a new `ver` of its user.
   const tied = await saveTies(tx, folded, plan)
-  if (!(await replaceUsers(tx, packed ?? (await packUsers(tied, { plan })))))
+  if (!(await replaceUsers(tx, packed ?? usersAsPacked(tied, plan))))
     throw unwind({ type: 'stale', plan: null })
   if (!(await addIdentities(tx, folded.identities))) throw unwind({ type: 'stale', plan: null })
   await saveMerges(tx, folded)

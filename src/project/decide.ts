@@ -1,12 +1,12 @@
 // What a batch comes to: its calls folded into users, packed as they will be stored. Nothing is written.
 
+import { type PackedUsers, packUsers } from '../audience/packed-users.ts'
 import type { UserState } from '../audience/state.ts'
-import { type PackedUsers, packUsers } from '../audience/store.ts'
 import type { Suppressions } from '../domain/suppression.ts'
 import type { Desk } from './desk.ts'
 import { ordersIn, type PlacedOrder } from './erase.ts'
 import { type Folded, openFolding, type Placed } from './fold.ts'
-import { type Held, holdCached, knownNow, locksItself } from './held.ts'
+import { type Held, knownNow, locksItself, takeCached } from './held.ts'
 import type { Verdicts } from './judge.ts'
 import { type Metered, meterBatch } from './meter.ts'
 import { highestOf, movesOf } from './moves.ts'
@@ -73,8 +73,9 @@ export const decideAhead = async (
 ): Promise<Decided | null> => {
   if (desk.lockFirst > 0) return null
   const known = knownNow(desk, deciding.prepared, before.identities)
-  const users = holdCached(desk, known, before.users)
+  const users = takeCached(desk, known, before.users)
   if (users === null) return null
+  desk.inHand = [before.users, users]
   return decide(desk, { ...deciding, known, held: { users, locked: false }, notBefore: before.at })
 }
 

@@ -11,13 +11,13 @@ export type Held = {
   readonly locked: boolean
 }
 
-const nobody: ReadonlyMap<string, number> = new Map()
+const noIdentities: ReadonlyMap<string, number> = new Map()
 
 /** With what the batch before has made meanwhile, or makes where it is not written yet. */
 export const knownNow = (
   desk: Desk,
   { asked, known }: Prepared,
-  making = nobody,
+  making = noIdentities,
 ): ReadonlyMap<string, number> => {
   const now = new Map<string, number>()
   for (const text of asked.keys()) {
@@ -38,7 +38,7 @@ const becameBy = ({ merged }: Desk, key: number): number => {
 export const lockFirstBatches = 16
 
 /** Of the batch being written, or else from the cache; `null` when those do not have them all. */
-export const holdCached = (
+export const takeCached = (
   desk: Desk,
   known: ReadonlyMap<string, number>,
   inHand: ReadonlyMap<number, UserState>,

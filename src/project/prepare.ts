@@ -85,13 +85,14 @@ export const findMissing = async (
   desk: Desk,
   { known, missing }: Search,
 ): Promise<void> => {
+  // Not after the query: by then the batch before may have stored them.
+  for (const [text] of missing) desk.identities.delete(text)
   const found = await findIdentities(
     tx,
     missing.map(([, identity]) => identity),
   )
   for (const [at, [text]] of missing.entries()) {
     const key = found[at] ?? null
-    desk.identities.delete(text)
     if (key === null) continue
     known.set(text, key)
     desk.identities.set(text, key)

@@ -24,7 +24,10 @@ export const remember = (desk: Desk, moves: Moves, written: Written | null): voi
   const gone = new Set(written.vanished.map(({ user }) => user.key))
   for (const user of written.held.values()) if (!gone.has(user.key)) desk.users.set(user.key, user)
   for (const user of written.users) desk.users.set(user.key, user)
-  for (const { user, into } of written.vanished) desk.merged.set(user.key, into)
+  for (const { user, into } of written.vanished) {
+    desk.users.delete(user.key)
+    desk.merged.set(user.key, into)
+  }
   for (const { text, key } of written.identities) desk.identities.set(text, key)
   // What still leads to them is found to be stale when their tombstone is met.
   for (const key of written.erased) desk.users.delete(key)

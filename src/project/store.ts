@@ -167,7 +167,12 @@ export const keySupply = (sql: Sql) => {
     reserve: async (count: number): Promise<{ next: () => number; release: () => void }> => {
       reserved += count
       const blocks = Math.ceil((reserved - ready.length) / keysInBlock)
-      if (blocks > 0) ready.push(...(await takeKeys(sql, blocks)))
+      try {
+        if (blocks > 0) for (const key of await takeKeys(sql, blocks)) ready.push(key)
+      } catch (error) {
+        reserved -= count
+        throw error
+      }
       let left = count
       return {
         next: () => {

@@ -52,6 +52,8 @@ const stored = async () => {
   return rows.map(({ said }) => said)
 }
 
+type Told = { readonly msg: string; readonly reason?: string; readonly ahead?: boolean }
+
 type Project = Partial<Parameters<Rig['start']>[0]>
 
 const projected = async (calls: readonly Sent[], over: Project) => {
@@ -90,7 +92,7 @@ const troubled = (random: () => number): Pool => ({
 
 test('batches decided ahead come to the same however often writing one fails', async () => {
   const random = seeded(seed)
-  const calls = callsOf(random, 600)
+  const calls = callsOf(random, 400)
   const expected = await projected(calls, {})
   const lines: string[] = []
   const out = new Writable({
@@ -105,10 +107,10 @@ test('batches decided ahead come to the same however often writing one fails', a
     limits: { batchCallsMax: 12, queueCallsMax: 48 },
   })
   expect(found).toEqual(expected)
-  const told = lines.map((line) => JSON.parse(line) as { msg: string; reason?: string })
+  const told = lines.map((line) => JSON.parse(line) as Told)
   const reasons = new Set(told.flatMap(({ reason }) => reason ?? []))
   expect(reasons).toContain('conflict')
   expect(reasons).toContain('outage')
-  // Decided upon one that was not written, they were not: each would have been stale.
-  expect(told.filter(({ msg }) => msg === 'batch.projected').length).toBeGreaterThan(20)
+  const batches = told.filter(({ msg }) => msg === 'batch.projected')
+  expect(batches.filter(({ ahead }) => ahead).length).toBeGreaterThan(10)
 })

@@ -1,9 +1,10 @@
 // Batches fold into users as they are remembered: what somebody else wrote of them meanwhile must win.
 import pino from 'pino'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { usersAsPacked } from '../../src/audience/packed-users.ts'
 import { loadPlan } from '../../src/audience/plan.ts'
 import { newUser } from '../../src/audience/state.ts'
-import { packUsers, prepareSession, replaceUsers } from '../../src/audience/store.ts'
+import { prepareSession, replaceUsers } from '../../src/audience/store.ts'
 import { logKey } from '../../src/domain/message.ts'
 import type { Running } from '../../src/running.ts'
 import { cloneDatabase } from '../support/database.ts'
@@ -92,7 +93,7 @@ test('users are replaced all together or not at all, and new ones come with them
     pool.transaction(async (tx) => {
       await prepareSession(tx)
       const states = users.map(([key, ver]) => ({ ...newUser(key, 1), ver, userId: `u${key}` }))
-      if (!(await replaceUsers(tx, await packUsers(states, { plan })))) throw new Error('stale')
+      if (!(await replaceUsers(tx, usersAsPacked(states, plan)))) throw new Error('stale')
     })
   const vers = async () => {
     const { rows } = await pool.query<{ said: string }>(
