@@ -10,9 +10,28 @@ const sunTimeMs = Date.UTC(1800, 0)
 /** Of offsets and of day starts, for all zones together; half a year of quarters fits. */
 const cachedMax = 20_000
 
+/** By time zone and number. Forgets all when full: days in use come back at once. */
+function openCache() {
+  const held = new Map<string, Map<number, number>>()
+  let size = 0
+  return (timezone: string, number: number, make: () => number): number => {
+    const known = held.get(timezone)?.get(number)
+    if (known !== undefined) return known
+    if (size >= cachedMax) {
+      held.clear()
+      size = 0
+    }
+    const made = make()
+    const own = held.get(timezone) ?? new Map<number, number>()
+    held.set(timezone, own.set(number, made))
+    size += 1
+    return made
+  }
+}
+
 const formats = new Map<string, Intl.DateTimeFormat>()
-const offsets = new Map<string, number>()
-const starts = new Map<string, number>()
+const offsets = openCache()
+const starts = openCache()
 
 export const isTimezone = (name: string): boolean => {
   try {
@@ -29,7 +48,7 @@ export const localDay = (timezone: string, at: number): number =>
 
 /** The first instant of a local day, which is 23 or 25 hours before the next one where clocks change. */
 export const dayStart = (timezone: string, day: number): number =>
-  cached(starts, `${timezone} ${day}`, () => {
+  starts(timezone, day, () => {
     let [before, from] = [day * dayMs - offsetMaxMs, day * dayMs + offsetMaxMs]
     while (from - before > quarterMs) {
       const middle = Math.floor((before + from) / 2 / quarterMs) * quarterMs
@@ -42,7 +61,7 @@ export const dayStart = (timezone: string, day: number): number =>
 const offsetAt = (timezone: string, at: number): number => {
   if (timezone === 'UTC') return 0
   const quarter = Math.floor(Math.max(at, sunTimeMs) / quarterMs)
-  return cached(offsets, `${timezone} ${quarter}`, () => {
+  return offsets(timezone, quarter, () => {
     const start = quarter * quarterMs
     const part = Object.fromEntries(
       formatOf(timezone)
@@ -64,14 +83,4 @@ const formatOf = (timezone: string): Intl.DateTimeFormat => {
   })
   formats.set(timezone, format)
   return format
-}
-
-/** Forgets all when full: days in use come back at once. */
-const cached = (map: Map<string, number>, key: string, make: () => number): number => {
-  const held = map.get(key)
-  if (held !== undefined) return held
-  if (map.size >= cachedMax) map.clear()
-  const made = make()
-  map.set(key, made)
-  return made
 }

@@ -128,9 +128,11 @@ export const leafTurns = (leaf: BoundLeaf, facts: Facts, at: number): number => 
 export const holds = (condition: BoundCondition, facts: Facts, at: number): boolean => {
   switch (condition.type) {
     case 'all':
-      return condition.of.every((child) => holds(child, facts, at))
+      for (const child of condition.of) if (!holds(child, facts, at)) return false
+      return true
     case 'any':
-      return condition.of.some((child) => holds(child, facts, at))
+      for (const child of condition.of) if (holds(child, facts, at)) return true
+      return false
     case 'not':
       return !holds(condition.of, facts, at)
     case 'identified':
@@ -144,9 +146,8 @@ export const holds = (condition: BoundCondition, facts: Facts, at: number): bool
       return compare(comparison, leafValue(leaf, facts, at), seenOf(refLeaf, facts, at))
     }
     case 'compare': {
-      const [left, right] = [condition.left, condition.right].map((leaf) =>
-        leafValue(leaf, facts, at),
-      )
+      const left = leafValue(condition.left, facts, at)
+      const right = leafValue(condition.right, facts, at)
       const comparison = { op: condition.op, value: right as never, foldCase: false }
       return right !== undefined && compare(comparison, left, seenOf(null, facts, at))
     }

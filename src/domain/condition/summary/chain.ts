@@ -138,7 +138,7 @@ type Ground = {
 
 /** From when on the chain of a first step is complete, `Infinity` for never. */
 const searchOf = ({ plans, lists, settle, isMatched }: Ground) => {
-  const known = plans.map(() => new Map<string, Map<Held, number>>())
+  const known: Map<string, Map<Held, number>>[] = []
   const chain: Held[] = []
   let visits = 0
   /** The place from `at` on of the next event that may follow the chain at a step, -1 where there is none. */
@@ -172,11 +172,14 @@ const searchOf = ({ plans, lists, settle, isMatched }: Ground) => {
     return best
   }
   const remembered = (step: number): number => {
+    // After the last there is nothing to look for.
+    if (step === plans.length - 1) return onwards(step)
     const event = chain[step] as Held
     const context = contextOf(plans[step] as Plan, chain)
-    const held = known[step]?.get(context)
+    known[step] ??= new Map()
+    const held = known[step].get(context)
     const answers = held ?? new Map<Held, number>()
-    if (held === undefined) known[step]?.set(context, answers)
+    if (held === undefined) known[step].set(context, answers)
     const answer = answers.get(event) ?? onwards(step)
     answers.set(event, answer)
     return answer

@@ -2,7 +2,15 @@
 import type { Sequence, Step } from '../condition.ts'
 import { bucketOf, entryOf, expiryOf, type Window } from '../window.ts'
 import { aliveFrom, isInside } from './buckets.ts'
-import { type Chains, chainsOf, firstAfter, type Held, type Lists, type Start } from './chain.ts'
+import {
+  type Chains,
+  chainsOf,
+  firstAfter,
+  type Held,
+  type Lists,
+  type Start,
+  type Starts,
+} from './chain.ts'
 import type { Kind } from './kind.ts'
 import { readSequence, writeSequence } from './sequence-form.ts'
 
@@ -21,14 +29,12 @@ export const sequenceKind = (sequence: Sequence): Kind<SequenceSummary> => {
   const { steps, window } = sequence
   const chains = chainsOf(sequence)
   const nature = natureOf(sequence, chains)
-  const known = new WeakMap<SequenceSummary, { found: readonly Start[]; gaveUp: boolean }>()
-  const startsOf = (summary: SequenceSummary) => {
-    if (nature.isSettling) return { found: settledStart(summary), gaveUp: false }
-    const starts = known.get(summary) ?? chains.starts(summary.lists, false)
-    known.set(summary, starts)
-    return starts
+  /** Of the summary asked last: it is asked several times, and then never again. */
+  let known: { readonly lists: Lists; readonly starts: Starts } | null = null
+  const startsOf = ({ lists }: SequenceSummary): Starts => {
+    if (known?.lists !== lists) known = { lists, starts: chains.starts(lists, false) }
+    return known.starts
   }
-  const intervalsOf = (summary: SequenceSummary) => openOf(startsOf(summary).found, window)
   return {
     empty: { lists: steps.map(() => []), settled: -1, isLost: false },
     fold: (summary, { te, properties }, step) => {
@@ -40,7 +46,8 @@ export const sequenceKind = (sequence: Sequence): Kind<SequenceSummary> => {
       if (list === null || nature.isUndone(held, step, summary.lists)) return summary
       const lists = nature.without(summary.lists.with(step, list), step, [held])
       // A chain that was not there before goes through this event.
-      return nature.reduced({ ...summary, lists }, lists.with(step, [held]))
+      const { settled, isLost } = summary
+      return nature.reduced({ lists, settled, isLost }, lists.with(step, [held]))
     },
     combine: (left, right) => {
       if (newestOf(left) < 0) return right
@@ -57,11 +64,14 @@ export const sequenceKind = (sequence: Sequence): Kind<SequenceSummary> => {
     write: (to, summary) => writeSequence(to, summary, chains),
     read: (from) => readSequence(from, steps.length, chains),
     valueAt: (summary, at) =>
-      startsOf(summary).found.some(
-        ({ te, from }) => from <= at && isInside(window, bucketOf(window, te) as number, at),
-      ),
-    nextChange: (summary, at) => firstTurn(intervalsOf(summary), at),
-    capped: (summary) => summary.isLost || startsOf(summary).gaveUp,
+      nature.isSettling
+        ? summary.settled >= 0 && isOpen(summary.settled, window, at)
+        : startsOf(summary).found.some(({ te, from }) => from <= at && isOpen(te, window, at)),
+    nextChange: (summary, at) =>
+      nature.isSettling
+        ? settledUntil(summary, window, at)
+        : firstTurn(openOf(startsOf(summary).found, window), at),
+    capped: (summary) => summary.isLost || (!nature.isSettling && startsOf(summary).gaveUp),
   }
 }
 
@@ -118,12 +128,20 @@ const natureOf = ({ steps, window }: Sequence, chains: Chains): Nature => {
   }
 }
 
-const settledStart = ({ settled }: SequenceSummary): readonly Start[] =>
-  settled < 0 ? [] : [{ te: settled, from: Number.NEGATIVE_INFINITY }]
+/** Whether a first step of that time is in the window. */
+const isOpen = (te: number, window: Window | null, at: number): boolean =>
+  isInside(window, bucketOf(window, te) as number, at)
+
+/** Where the newest first step says all, it holds until that is out of the window. */
+const settledUntil = ({ settled }: SequenceSummary, window: Window | null, at: number): number => {
+  const until = settled < 0 ? at : expiryOf(window, bucketOf(window, settled) as number)
+  return until > at ? until : Number.POSITIVE_INFINITY
+}
 
 /** Before the newest first step that has a chain, nothing matters. */
 const settle = (summary: SequenceSummary, searched: Lists, chains: Chains): SequenceSummary => {
-  const open = { ...summary, lists: after(summary.lists, summary.settled) }
+  const { settled: before, isLost } = summary
+  const open = { lists: after(summary.lists, before), settled: before, isLost }
   if (searched.some((list) => list.length === 0)) return open
   const { found, gaveUp } = chains.starts(searched, true)
   const settled = found[0]?.te ?? open.settled
@@ -131,14 +149,14 @@ const settle = (summary: SequenceSummary, searched: Lists, chains: Chains): Sequ
 }
 
 /** Without what was before an instant. */
-const since = (summary: SequenceSummary, from: number): SequenceSummary => ({
-  ...summary,
-  lists: after(summary.lists, from - 1),
-  settled: summary.settled < from ? -1 : summary.settled,
+const since = ({ lists, settled, isLost }: SequenceSummary, from: number): SequenceSummary => ({
+  lists: after(lists, from - 1),
+  settled: settled < from ? -1 : settled,
+  isLost,
 })
 
 const after = (lists: Lists, te: number): Lists =>
-  lists.every(([first]) => first === undefined || first.te > te)
+  lists.every((list) => list.length === 0 || (list[0] as Held).te > te)
     ? lists
     : lists.map((list) => list.slice(firstAfter(list, te)))
 
@@ -157,8 +175,9 @@ const newestOf = ({ lists, settled }: SequenceSummary): number => {
 /** `null` where there is one like it: no answer depends on how many there are. */
 const inserted = (list: readonly Held[], held: Held): readonly Held[] | null => {
   let at = firstAfter(list, held.te)
+  if (list[at - 1]?.te !== held.te) return list.toSpliced(at, 0, held)
   const text = JSON.stringify(held.values)
-  for (; at > 0 && list[at - 1]?.te === held.te; at--) {
+  for (; list[at - 1]?.te === held.te; at--) {
     const other = JSON.stringify(list[at - 1]?.values)
     if (other === text) return null
     if (other < text) break
