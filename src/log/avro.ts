@@ -160,7 +160,9 @@ const encoder = <T>(type: Type, id: number) => {
 
 const idOf = (value: Uint8Array): number => {
   if (value.byteLength < headerBytes || value[0] !== 0) throw malformed('it lacks the header')
-  return new DataView(value.buffer, value.byteOffset).getInt32(1)
+  let id = 0
+  for (let at = 1; at < headerBytes; at++) id = (id << 8) | (value[at] as number)
+  return id
 }
 
 const malformed = (why: string): Fault =>

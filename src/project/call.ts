@@ -2,6 +2,7 @@
 
 import type { Plan, PlannedFeed } from '../audience/plan.ts'
 import { accountOf } from '../domain/account.ts'
+import { readCall as readText, valueAt } from '../domain/call-text.ts'
 import { admits } from '../domain/condition/evaluate.ts'
 import type { Observation } from '../domain/condition/summary/kind.ts'
 import { effectiveTime } from '../domain/condition/window.ts'
@@ -36,11 +37,11 @@ type Known = {
   readonly previous?: IdentityKind | undefined
 }
 
-/** Parses the body only when a leaf filters this event, or when it may write traits. */
+/** Parses of the body what is looked at, and only when a leaf filters this event, or when it may write traits. */
 export const readCall = (message: Message, plan: Plan, { sighted, previous }: Known): Call => {
   if (message.filtered !== null) return unfolded(message, sighted)
   const { feeds, properties } = fedBy(message, plan)
-  const traits = message.type === 'identify' ? (bodyOf(message).traits ?? null) : null
+  const traits = message.type === 'identify' ? (bodysObject(message, 'traits') ?? null) : null
   return {
     who: previous === undefined ? whoOf(message) : takenAs(whoOf(message), previous),
     workspaceId: message.workspaceId,
@@ -75,17 +76,21 @@ export const fedBy = (message: Message, plan: Plan): Fed => {
   if (feeds === undefined) return nothing
   if (feeds.every(({ where, reads }) => where === null && !reads))
     return { feeds, properties: undefined }
-  const { properties } = bodyOf(message)
+  const properties = bodysObject(message, 'properties')
   return {
     feeds: feeds.filter(({ where }) => where === null || admits(where, properties)),
     properties,
   }
 }
 
-const bodyOf = (message: Message): Body =>
-  JSON.parse(
-    Buffer.from(message.body.buffer, message.body.byteOffset, message.body.byteLength).toString(),
-  ) as Body
+/** The rest of the body is not parsed: most of it is nothing to folding. */
+const bodysObject = ({ body }: Message, part: 'properties' | 'traits'): JsonObject | undefined => {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  const call = readText(bytes)
+  if (call === null) return (JSON.parse(bytes.toString()) as Body)[part]
+  const span = call[part]
+  return span === null ? undefined : (valueAt(call, span) as JsonObject)
+}
 
 /** Every identity that resolving the call may ask for. */
 export const identitiesOf = (who: Who): readonly Identity[] => {
