@@ -1,16 +1,15 @@
 // The binary form of a user's state in ustate.st: typically a few hundred bytes, far below 2 kB.
 import { type ByteWriter, byteWriter, packedReader } from '../domain/bytes.ts'
 import type { Stamp, Traits } from '../domain/traits.ts'
+import type { Known } from './plan.ts'
 import type { Folded, UserState } from './state.ts'
-import { eachSummary } from './unpack.ts'
+import { eachSummary, type Places, placesOf } from './unpack.ts'
 import { fromFirstFormat } from './upgrade.ts'
 
 const format = 3
 /** Knew nothing of the sources that had seen the user. */
 const withoutSources = 2
 const unknownSources: readonly number[] = [0]
-
-type Known = { leaf(id: number): boolean; audience(id: number): boolean }
 
 const writer = byteWriter()
 const reader = packedReader()
@@ -25,6 +24,9 @@ export const packUser = (user: UserState, known: Known): Buffer => {
  * this is how dropped ones go away.
  */
 export const repack = (user: UserState, known: Known): void => {
+  const isReady = isPacked(user, known)
+  user.packing = null
+  if (isReady) return
   writer.varint(format)
   writer.varint(user.merges)
   writer.varint(user.identities)
@@ -48,13 +50,37 @@ export const repack = (user: UserState, known: Known): void => {
   user.values = null
 }
 
+/** So that the next `repack` has nothing to do, unless something changes before it. */
+export const packAhead = (user: UserState, known: Known): void => {
+  repack(user, known)
+  const { merges, identities, sources, members, computed } = user
+  user.packing = { merges, identities, sources, members, computed, known }
+}
+
+/** Lists and maps are replaced where they change, so that it shows. */
+const isPacked = (user: UserState, known: Known): boolean => {
+  const { packing } = user
+  return (
+    packing !== null &&
+    user.folded === null &&
+    user.traits === null &&
+    packing.known === known &&
+    packing.merges === user.merges &&
+    packing.identities === user.identities &&
+    packing.sources === user.sources &&
+    packing.members === user.members &&
+    packing.computed === user.computed
+  )
+}
+
 const packComputed = (to: ByteWriter, held: UserState['computed'], known: Known): void => {
-  const computed = [...held].filter(([id]) => known.audience(id))
-  if (computed.length > 1) computed.sort(([left], [right]) => left - right)
-  to.varint(computed.length)
-  for (const [id, value] of computed) {
+  const ids: number[] = []
+  for (const id of held.keys()) if (known.audience(id)) ids.push(id)
+  if (ids.length > 1) ids.sort((left, right) => left - right)
+  to.varint(ids.length)
+  for (const id of ids) {
     to.varint(id)
-    to.text(value)
+    to.text(held.get(id) as string)
   }
 }
 
@@ -69,6 +95,9 @@ const packAscending = (to: ByteWriter, ids: readonly number[]): void => {
 
 const noneFolded: readonly Folded[] = []
 
+/** Which of the stored ones stay as they are, by their places: of one user at a time. */
+const kept: number[] = []
+
 /** Ascending by id; what was not folded is copied as it stands. */
 const packSummaries = (to: ByteWriter, user: UserState, known: Known): void => {
   const { packed, summariesAt } = user
@@ -76,51 +105,51 @@ const packSummaries = (to: ByteWriter, user: UserState, known: Known): void => {
   const made = folded.every(({ id }) => known.leaf(id))
     ? folded
     : folded.filter(({ id }) => known.leaf(id))
-  to.varint(made.length + countKept(user, made, known))
+  const places = placesOf(packed, summariesAt)
+  const { ids, starts, ends } = places
+  const keptCount = findKept(places, made, known)
+  to.varint(made.length + keptCount)
   let [last, next] = [0, 0]
-  reader.open(packed, summariesAt)
-  let left = reader.varint()
-  let [id, passed, copied] = [0, 0, reader.at()]
-  for (; left > 0; left--) {
-    id += reader.varint()
-    const length = reader.varint()
-    const from = reader.at()
-    reader.skip(length)
+  for (let at = 0; at < keptCount; at++) {
+    const place = kept[at] as number
+    const id = ids[place] as number
     for (; next < made.length && (made[next] as Folded).id < id; next++)
       last = packMade(to, made[next] as Folded, last)
-    const isMade = made[next]?.id === id
-    if (!isMade && known.leaf(id)) {
-      // After the same one as before its head says the same, too.
-      if (last !== passed) {
-        to.varint(id - last)
-        to.varint(length)
-      }
-      to.packed(packed, last === passed ? copied : from, from + length)
-      last = id
+    const from = starts[place] as number
+    const until = ends[place] as number
+    // After the same one as before its head says the same, too.
+    const isNextToLast = last === (place === 0 ? 0 : (ids[place - 1] as number))
+    if (!isNextToLast) {
+      to.varint(id - last)
+      to.varint(until - from)
     }
-    passed = id
-    copied = from + length
+    to.packed(packed, isNextToLast ? headOf(places, place) : from, until)
+    last = id
   }
   for (; next < made.length; next++) last = packMade(to, made[next] as Folded, last)
 }
 
-/** How many of the stored ones stay as they are. */
-const countKept = (user: UserState, made: readonly Folded[], known: Known): number => {
-  let [count, next, id] = [0, 0, 0]
-  reader.open(user.packed, user.summariesAt)
-  for (let left = reader.varint(); left > 0; left--) {
-    id += reader.varint()
-    reader.skip(reader.varint())
+/** Fills `kept` and says how many they are. */
+const findKept = ({ ids, count }: Places, made: readonly Folded[], known: Known): number => {
+  let [found, next] = [0, 0]
+  for (let place = 0; place < count; place++) {
+    const id = ids[place] as number
     while (next < made.length && (made[next] as Folded).id < id) next++
-    if (made[next]?.id !== id && known.leaf(id)) count += 1
+    if (made[next]?.id !== id && known.leaf(id)) kept[found++] = place
   }
-  return count
+  return found
 }
+
+/** Where its id and length stand. */
+const headOf = ({ first, ends }: Places, place: number): number =>
+  place === 0 ? first : (ends[place - 1] as number)
 
 /** Returns its id. */
 const packMade = (to: ByteWriter, { id, kind, summary }: Folded, last: number): number => {
   to.varint(id - last)
-  to.sized(() => kind.write(to, summary))
+  const start = to.open()
+  kind.write(to, summary)
+  to.close(start)
   return id
 }
 
@@ -165,8 +194,7 @@ export const unpackText = (row: Omit<PackedUser, 'st'>, stored: string): UserSta
   const identities = reader.varint()
   const sources = stamp === withoutSources ? unknownSources : readAscending()
   const members = readAscending()
-  const computed = new Map<number, string>()
-  for (let left = reader.varint(); left > 0; left--) computed.set(reader.varint(), reader.text())
+  const computed = readComputed()
   const summariesAt = reader.at()
   eachSummary(reader, () => undefined)
   return {
@@ -185,8 +213,19 @@ export const unpackText = (row: Omit<PackedUser, 'st'>, stored: string): UserSta
     folded: null,
     traits: null,
     values: null,
+    packing: null,
     due: row.due,
   }
+}
+
+const noneComputed: UserState['computed'] = new Map()
+
+const readComputed = (): UserState['computed'] => {
+  let left = reader.varint()
+  if (left === 0) return noneComputed
+  const computed = new Map<number, string>()
+  for (; left > 0; left--) computed.set(reader.varint(), reader.text())
+  return computed
 }
 
 const readAscending = (): readonly number[] => {

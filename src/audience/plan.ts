@@ -47,7 +47,7 @@ export type PlannedLeaf = {
   readonly buildId: number
   readonly kind: Kind<Summary>
   readonly feeds: readonly Feed[]
-  /** Those evaluated now; one still being built is not among them. */
+  /** Those evaluated now, ascending by id; one still being built is not among them. */
   readonly audiences: readonly PlannedAudience[]
 }
 
@@ -57,6 +57,7 @@ export type PlannedFeed = Omit<Feed, 'event'> & { readonly leaf: PlannedLeaf }
 type WorkspacePlan = {
   /** By event name. */
   readonly feeds: ReadonlyMap<string, readonly PlannedFeed[]>
+  /** Ascending by id, as those that ask for traits are. */
   readonly audiences: readonly PlannedAudience[]
   readonly traitAudiences: readonly PlannedAudience[]
 }
@@ -238,8 +239,18 @@ const byWorkspace = (
   )
 }
 
-/** For packing: what is not in the plan is dropped. */
-export const knownTo = (plan: Plan) => ({
-  leaf: (id: number) => plan.leaves.has(id),
-  audience: (id: number) => plan.audienceIds.has(id),
-})
+export type Known = { leaf(id: number): boolean; audience(id: number): boolean }
+
+const knowns = new WeakMap<Plan, Known>()
+
+/** For packing: what is not in the plan is dropped. The same one each time. */
+export const knownTo = (plan: Plan): Known => {
+  const held = knowns.get(plan)
+  if (held !== undefined) return held
+  const known: Known = {
+    leaf: (id) => plan.leaves.has(id),
+    audience: (id) => plan.audienceIds.has(id),
+  }
+  knowns.set(plan, known)
+  return known
+}

@@ -3,8 +3,8 @@ import type { Facts } from '../domain/condition/evaluate.ts'
 import type { Kind, Summary } from '../domain/condition/summary/kind.ts'
 import type { JsonObject } from '../domain/message.ts'
 import { combineTraits, type Traits, traitValues } from '../domain/traits.ts'
-import type { PlannedLeaf } from './plan.ts'
-import { readLeaf, readLeaves, unpackTraits } from './unpack.ts'
+import type { Known, PlannedLeaf } from './plan.ts'
+import { readLeaf, readLeaves, unpackTraits, unpackTraitValues } from './unpack.ts'
 
 export const shards = 64
 
@@ -38,9 +38,16 @@ export type UserState = {
   traits: Traits | null
   /** As conditions read them; dropped when traits change. */
   values: JsonObject | null
+  /** What `packed` was made of where that was done ahead. */
+  packing: Packing | null
   /** When time alone may change a membership: never later than it does. `Infinity` for never. */
   due: number
 }
+
+export type Packing = Pick<
+  UserState,
+  'merges' | 'identities' | 'sources' | 'members' | 'computed'
+> & { readonly known: Known }
 
 /** No summaries and no traits. */
 const nothing = '\0\0'
@@ -84,27 +91,22 @@ export const newUser = (key: number, workspaceId: number): UserState => ({
   folded: null,
   traits: null,
   values: null,
+  packing: null,
   due: Number.POSITIVE_INFINITY,
 })
 
-/** For one look at a user as they are: a summary that several conditions ask for is read once. */
-export const factsOf = (user: UserState): Facts => {
-  const read = new Map<number, Summary>()
-  return {
-    traits: () => {
-      user.values ??= traitValues(traitsOf(user))
-      return user.values
-    },
-    identified: user.userId !== null,
-    summary: (leaf) => {
-      const held = read.get(leaf.id)
-      if (held !== undefined) return held
-      const summary = summaryOf(user, leaf)
-      if (summary !== undefined) read.set(leaf.id, summary)
-      return summary
-    },
-  }
-}
+/** A user as they are. */
+export const factsOf = (user: UserState): Facts => ({
+  traits: () => {
+    user.values ??=
+      user.traits === null
+        ? unpackTraitValues(user.packed, user.traitsAt)
+        : traitValues(user.traits)
+    return user.values
+  },
+  identified: user.userId !== null,
+  summary: (leaf) => summaryOf(user, leaf),
+})
 
 export const setTraits = (user: UserState, traits: Traits): void => {
   user.traits = traits

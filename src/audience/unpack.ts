@@ -2,7 +2,7 @@
 
 import { type PackedReader, packedReader } from '../domain/bytes.ts'
 import type { Kind, Summary } from '../domain/condition/summary/kind.ts'
-import type { Json } from '../domain/message.ts'
+import type { Json, JsonObject } from '../domain/message.ts'
 import type { Stamp, Trait, Traits } from '../domain/traits.ts'
 
 const reader = packedReader()
@@ -24,26 +24,71 @@ export const eachSummary = (
 
 type Leaf = { readonly id: number; readonly kind: Kind<Summary> }
 
-/** `undefined` where there is none; ids ascend, so the search ends early. */
-export const readLeaf = (packed: string, at: number, leaf: Leaf): Summary | undefined => {
+/** The summaries of one packed user: what stands where, and what was read of it. */
+export type Places = {
+  packed: string
+  at: number
+  /** Where the first one's head stands. */
+  first: number
+  /** Ascending; of the arrays only so many entries count. */
+  count: number
+  readonly ids: number[]
+  readonly starts: number[]
+  readonly ends: number[]
+  readonly kinds: (Kind<Summary> | null)[]
+  readonly summaries: Summary[]
+}
+
+/** Of the user at hand alone: one call asks for several, and so does one look. */
+const places: Places = {
+  ...{ packed: '', at: -1, first: 0, count: 0 },
+  ...{ ids: [], starts: [], ends: [], kinds: [], summaries: [] },
+}
+
+/** Valid until it is asked for another user. */
+export const placesOf = (packed: string, at: number): Places => {
+  if (places.at === at && places.packed === packed) return places
+  // Whatever is cut stays unknown.
+  places.at = -1
   reader.open(packed, at)
+  let left = reader.varint()
+  places.first = reader.at()
+  let count = 0
   let id = 0
-  for (let left = reader.varint(); left > 0; left--) {
+  for (; left > 0; left--) {
     id += reader.varint()
     const length = reader.varint()
-    if (id === leaf.id) return leaf.kind.read(reader)
-    if (id > leaf.id) return undefined
+    places.ids[count] = id
+    places.starts[count] = reader.at()
     reader.skip(length)
+    places.ends[count] = reader.at()
+    places.kinds[count] = null
+    count += 1
   }
-  return undefined
+  places.packed = packed
+  places.at = at
+  places.count = count
+  return places
+}
+
+/** `undefined` where there is none; ids ascend, so the search ends early. */
+export const readLeaf = (packed: string, at: number, { id, kind }: Leaf): Summary | undefined => {
+  const { count, ids, starts, kinds, summaries } = placesOf(packed, at)
+  let place = 0
+  while (place < count && (ids[place] as number) < id) place++
+  if (place === count || ids[place] !== id) return undefined
+  if (kinds[place] !== kind) {
+    reader.open(packed, starts[place] as number)
+    summaries[place] = kind.read(reader)
+    kinds[place] = kind
+  }
+  return summaries[place]
 }
 
 /** The ids of the leaves something is kept of. */
 export const readLeaves = (packed: string, at: number): readonly number[] => {
-  const ids: number[] = []
-  reader.open(packed, at)
-  eachSummary(reader, (id) => ids.push(id))
-  return ids
+  const { count, ids } = placesOf(packed, at)
+  return ids.slice(0, count)
 }
 
 export const unpackTraits = (packed: string, at: number): Traits => {
@@ -61,4 +106,23 @@ export const unpackTraits = (packed: string, at: number): Traits => {
       stamp: stamps[flat[at + 2] as number] as Stamp,
     })
   return traits
+}
+
+/** As conditions see them: without when they were said, and without deleted ones. */
+export const unpackTraitValues = (packed: string, at: number): JsonObject => {
+  reader.open(packed, at)
+  const stamps = reader.varint()
+  if (stamps === 0) return {}
+  for (let left = stamps; left > 0; left--) {
+    reader.varint()
+    reader.varint()
+    reader.skip(reader.varint())
+  }
+  const flat = JSON.parse(reader.rest()) as Json[]
+  const entries: [string, Json][] = []
+  for (let at = 0; at < flat.length; at += 3) {
+    const value = flat[at + 1] as Json
+    if (value !== null) entries.push([flat[at] as string, value])
+  }
+  return Object.fromEntries(entries)
 }

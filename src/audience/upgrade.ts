@@ -36,5 +36,7 @@ const copySummary = (packed: string): void => {
   const start = reader.at()
   const length = reader.varint()
   for (let left = Math.max(1, length * 2); left > 0; left--) reader.varint()
-  writer.sized(() => writer.packed(packed, start, length === 0 ? start + 1 : reader.at()))
+  const head = writer.open()
+  writer.packed(packed, start, length === 0 ? start + 1 : reader.at())
+  writer.close(head)
 }

@@ -10,8 +10,9 @@ export type ByteWriter = {
   rest(value: string): void
   /** Bytes of something packed before, as they are. */
   packed(value: string, from: number, until: number): void
-  /** Whatever `write` writes, with its length in bytes before it. */
-  sized(write: () => void): void
+  /** What follows until it is closed has its length in bytes before it. */
+  open(): number
+  close(opened: number): void
   /** How much was written. */
   length(): number
   /** What was written, as a string of bytes; the next one starts anew. */
@@ -43,24 +44,34 @@ export const byteWriter = (): ByteWriter => {
     room(value.length * 3)
     at += bytes.write(value, at)
   }
+  const packed = (value: string, from: number, until: number) => {
+    room(until - from)
+    const to = bytes
+    const shift = at - from
+    for (let index = from; index < until; index++) to[index + shift] = value.charCodeAt(index)
+    at = shift + until
+  }
   return {
     varint,
     signed: (value) => varint(value < 0 ? -2 * value - 1 : 2 * value),
     text: (value) => {
+      if (isShortAscii(value)) {
+        varint(value.length)
+        packed(value, 0, value.length)
+        return
+      }
       varint(Buffer.byteLength(value))
       rest(value)
     },
     rest,
-    packed: (value, from, until) => {
-      room(until - from)
-      for (let index = from; index < until; index++) bytes[at++] = value.charCodeAt(index)
-    },
-    sized: (write) => {
+    packed,
+    open: () => {
       // Nearly always one byte says the length: room is left for it, and more is made where it is not.
-      const start = at + 1
       room(1)
-      at = start
-      write()
+      at += 1
+      return at
+    },
+    close: (start) => {
       const length = at - start
       at = start - 1
       if (length < 0x80) varint(length)
@@ -81,6 +92,15 @@ export const byteWriter = (): ByteWriter => {
   }
 }
 
+const shortMax = 64
+
+/** What is called to write text costs more than a short one does. */
+const isShortAscii = (value: string): boolean => {
+  if (value.length > shortMax) return false
+  for (let at = 0; at < value.length; at++) if (value.charCodeAt(at) >= 0x80) return false
+  return true
+}
+
 export type ByteReader = {
   varint(): number
   signed(): number
@@ -99,6 +119,9 @@ export type PackedReader = ByteReader & {
 
 /** Nearly all texts are without: the bytes of those are the text. */
 const beyondAscii = /[\x80-\xff]/
+
+const textOf = (bytes: string): string =>
+  beyondAscii.test(bytes) ? Buffer.from(bytes, 'latin1').toString() : bytes
 
 export const packedReader = (): PackedReader => {
   let packed = ''
@@ -134,11 +157,10 @@ export const packedReader = (): PackedReader => {
       const length = varint()
       const start = at
       skip(length)
-      const bytes = packed.slice(start, at)
-      return beyondAscii.test(bytes) ? Buffer.from(bytes, 'latin1').toString() : bytes
+      return textOf(packed.slice(start, at))
     },
     skip,
-    rest: () => Buffer.from(packed.slice(at), 'latin1').toString(),
+    rest: () => textOf(packed.slice(at)),
     at: () => at,
   }
 }

@@ -1,7 +1,9 @@
 // Folding a batch into users, in log order, and deciding from it which memberships flip. Pure.
 import { assess, type Flip, heldBy } from '../audience/assess.ts'
+import { packAhead } from '../audience/pack.ts'
 import {
   accountIdsOf,
+  knownTo,
   type Plan,
   type PlannedAudience,
   type PlannedFeed,
@@ -73,37 +75,59 @@ export type Folding = {
   finish(at: number): Promise<Folded>
 }
 
+/**
+ * Who is who is decided call by call, in log order; what the calls hold is folded user by user, because then a
+ * user is read, folded, looked at and packed while all that is at hand.
+ */
 export const openFolding = ({ plan, known, users, newKey, yieldMs }: Input): Folding => {
   const pause = pauser(yieldMs)
-  const people = openPeople({ known, users, newKey, plan })
+  const foldCalls = (touched: Touched): void => {
+    const { calls } = touched
+    touched.calls = noCalls
+    for (const call of calls) foldCall(call, touched, plan)
+  }
+  const people = openPeople({ known, users, newKey, plan, foldCalls })
+  let waiting: Touched[] = []
   const ties: Tie[] = []
   const merges: Folded['merges'][number][] = []
   const decisions: Folded['decisions'][number][] = []
-  const fold = ({ call, message, topic, partition, offset }: Placed): void => {
+  const place = ({ call, message, topic, partition, offset }: Placed): void => {
     const decided = people.decides(call.who)
     if (decided !== null) decisions.push({ ...decided, topic, partition, offset })
     const touched = people.resolve(call.who)
     while (merges.length < people.merges.length)
       merges.push({ ...(people.merges[merges.length] as Merge), topic, partition, offset })
     if (touched === null) return
-    foldCall(call, touched, plan)
+    if (touched.calls.length > 0) touched.calls.push(call)
+    else {
+      touched.calls = [call]
+      waiting.push(touched)
+    }
     if (seeSource(touched.user, message.sourceId)) touched.changed = true
     const { groupId, workspaceId } = call
     if (groupId !== null) ties.push({ userKey: touched.user.key, workspaceId, groupId })
   }
   return {
     add: async (calls) => {
+      for (const touched of waiting) {
+        foldCalls(touched)
+        if (pause.due()) await pause.take()
+      }
+      waiting = []
       for (const placed of calls) {
-        fold(placed)
+        place(placed)
         if (pause.due()) await pause.take()
       }
     },
     users: () => people.touched.size,
     makes: people.makes,
     finish: async (at) => {
+      const packed = knownTo(plan)
       const flips: Flip[] = [...people.flips]
       for (const touched of people.touched.values()) {
+        foldCalls(touched)
         flips.push(...look(touched, { plan, at }))
+        if (touched.changed) packAhead(touched.user, packed)
         if (pause.due()) await pause.take()
       }
       const all = [...people.touched.values()]
@@ -124,6 +148,8 @@ export const openFolding = ({ plan, known, users, newKey, yieldMs }: Input): Fol
     },
   }
 }
+
+const noCalls: Call[] = []
 
 const foldCall = (call: Call, touched: Touched, plan: Plan): void => {
   const { user } = touched
@@ -157,13 +183,34 @@ const toLook = ({ looks }: Touched, audiences: readonly PlannedAudience[]): void
   if (audiences.length > 0 && !looks.includes(audiences)) looks.push(audiences)
 }
 
+const noAudiences: readonly PlannedAudience[] = []
+
+/** Of two lists ascending by id, as those of a plan are: one where each is once. */
+const united = (
+  left: readonly PlannedAudience[],
+  right: readonly PlannedAudience[],
+): readonly PlannedAudience[] => {
+  if (left.length === 0) return right
+  const all: PlannedAudience[] = []
+  let [l, r] = [0, 0]
+  while (l < left.length && r < right.length) {
+    const [one, other] = [left[l] as PlannedAudience, right[r] as PlannedAudience]
+    if (one.id <= other.id) l += 1
+    if (other.id <= one.id) r += 1
+    all.push(one.id <= other.id ? one : other)
+  }
+  for (; l < left.length; l++) all.push(left[l] as PlannedAudience)
+  for (; r < right.length; r++) all.push(right[r] as PlannedAudience)
+  return all
+}
+
 type Look = { readonly plan: Plan; readonly at: number }
 
 const look = (touched: Touched, { plan, at }: Look): readonly Flip[] => {
   const { user, whole, named, looks } = touched
   const audiences = whole
     ? (plan.workspaces.get(user.workspaceId)?.audiences ?? [])
-    : new Set(looks.flat())
+    : looks.reduce(united, noAudiences)
   const flips = assess(user, { audiences, at, whole })
   if (!named) return flips
   const flipped = new Set(flips.map(({ audienceId }) => audienceId))

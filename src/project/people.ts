@@ -4,6 +4,7 @@ import { accountIdsOf, type Plan, type PlannedAudience } from '../audience/plan.
 import { absorb, newUser, type UserState } from '../audience/state.ts'
 import { type Marked, marksOf } from '../audience/ties.ts'
 import { type Identity, type IdentityKind, identityLimits, type Who } from '../domain/identity.ts'
+import type { Call } from './call.ts'
 
 export type Touched = {
   readonly user: UserState
@@ -15,6 +16,8 @@ export type Touched = {
   named: boolean
   /** Lists of audiences that something changed for; an audience may be in several. */
   readonly looks: (readonly PlannedAudience[])[]
+  /** Calls not folded yet, in log order. */
+  calls: Call[]
 }
 
 /** What the previous id of an alias is taken for; `null` for other calls. */
@@ -56,9 +59,11 @@ type Options = {
   readonly users: ReadonlyMap<number, UserState>
   readonly newKey: () => number
   readonly plan: Plan
+  /** Folds the calls that wait: what becomes another's is all there is of a user. */
+  readonly foldCalls: (touched: Touched) => void
 }
 
-export const openPeople = ({ known, users, newKey, plan }: Options): People => {
+export const openPeople = ({ known, users, newKey, plan, foldCalls }: Options): People => {
   const touched = new Map<number, Touched>()
   const fresh = new Map<string, { readonly identity: Identity; readonly key: number }>()
   const mergedInto = new Map<number, number>()
@@ -84,8 +89,7 @@ export const openPeople = ({ known, users, newKey, plan }: Options): People => {
     const key = fresh.get(text)?.key ?? known.get(text)
     if (key === undefined) return null
     const now = survivor(key)
-    const held = touched.get(now)
-    return held ?? touch(users.get(now) as UserState)
+    return touched.get(now) ?? touch(users.get(now) as UserState)
   }
   const link = (identity: Identity, to: Touched): Touched => {
     fresh.set(identity.text, { identity, key: to.user.key })
@@ -104,6 +108,8 @@ export const openPeople = ({ known, users, newKey, plan }: Options): People => {
   const merge = (from: Touched, into: Touched): void => {
     const accountIds = accountIdsOf(plan, from.user.workspaceId)
     flips.push(...leftBy(from.user, accountIds))
+    foldCalls(from)
+    foldCalls(into)
     absorb(into.user, from.user, plan.leaves)
     into.changed = true
     into.whole = true
@@ -135,7 +141,7 @@ const storedMarks = ({ user, named }: Touched, accountIds: ReadonlySet<number>) 
 
 const touchedFirst = (user: UserState): Touched => {
   const isNew = user.ver === 0
-  return { user, changed: isNew, whole: isNew, named: false, looks: [] }
+  return { user, changed: isNew, whole: isNew, named: false, looks: [], calls: [] }
 }
 
 type Steps = {

@@ -1,10 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { packUser, unpackUser } from '../../src/audience/pack.ts'
+import { packAhead, packUser, unpackUser } from '../../src/audience/pack.ts'
 import type { PlannedLeaf } from '../../src/audience/plan.ts'
 import {
   absorb,
   newUser,
+  seeSource,
   setSummary,
   setTraits,
   summaryOf,
@@ -63,6 +64,32 @@ const userOf = (
     )
   return user
 }
+
+test('whatever changes of a user who is packed ahead is packed all the same', () => {
+  const changes: readonly [string, (user: UserState) => void][] = [
+    ['nothing', () => undefined],
+    ['a summary', (user) => void fold(user, [[9, 12]])],
+    ['a trait', (user) => setTraits(user, writeTraits(traitsOf(user), { b: 2 }, stamp))],
+    ['a source', (user) => void seeSource(user, 4)],
+    ['identities', (user) => void (user.identities += 1)],
+    ['merges', (user) => void (user.merges += 1)],
+    ['memberships', (user) => void (user.members = [3, 5])],
+    ['computed traits', (user) => void (user.computed = new Map([[2, '"x"']]))],
+  ]
+  const stamp = { te: 5, r: 5, id: 'm' }
+  const made = () => userOf([[1, 5]], [['a', 'é', 3]])
+  for (const [what, change] of changes) {
+    const [ahead, other] = [made(), made()]
+    packAhead(ahead, everything)
+    change(ahead)
+    change(other)
+    expect(packUser(ahead, everything), what).toEqual(packUser(other, everything))
+  }
+  const user = made()
+  packAhead(user, everything)
+  const none = { leaf: () => false, audience: () => false }
+  expect(packUser(user, none)).toEqual(packUser(made(), none))
+})
 
 test('a user comes back from the packed form as they went in', () => {
   fc.assert(
