@@ -90,7 +90,8 @@ export const openDuplicates = async (options: DuplicatesOptions): Promise<Duplic
       const words = wordsOf(entries.map(({ digest }) => digest))
       const duplicate = await judgeAll({ sql, remembered, words, receipts }, entries)
       const chunks = packChunks(entries).map((chunk) => ({ ...key, ...chunk }))
-      const offsets = BigInt64Array.from(entries, ({ offset }) => offset)
+      const offsets = new BigInt64Array(entries.length)
+      for (let at = 0; at < entries.length; at++) offsets[at] = (entries[at] as Judged).offset
       // A verdict may wait for long to be saved. It names no entry: a digest holds the bytes it was read from.
       return {
         duplicate,
@@ -158,14 +159,14 @@ type Noted = {
 
 const take = (state: State, { words, offsets, receipts }: Noted) => {
   const { remembered, raised } = state
-  for (const [index, offset] of offsets.entries()) {
+  for (let index = 0; index < receipts.length; index++) {
     const receivedAt = receipts[index] as number
     remembered.put(words, index * 4, receivedAt)
     if (hourOf(receivedAt) > hourOf(remembered.high()))
-      raised.push({ offset, hour: hourOf(receivedAt) })
+      raised.push({ offset: offsets[index] as bigint, hour: hourOf(receivedAt) })
     remembered.raise(receivedAt)
-    state.next = offset + 1n
   }
+  state.next = (offsets[offsets.length - 1] as bigint) + 1n
   raised.splice(0, raised.length - raisedMax)
 }
 

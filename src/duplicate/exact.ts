@@ -55,7 +55,8 @@ export const openExact = (): Exact => {
       const slot = slotOf(words, at)
       if (values[slot] === 0) {
         size += 1
-        keys.set(words.subarray(at, at + wordsPerDigest), slot * wordsPerDigest)
+        for (let word = 0; word < wordsPerDigest; word++)
+          keys[slot * wordsPerDigest + word] = words[at + word] as number
       }
       values[slot] = Math.max(values[slot] as number, msInHour + 1)
     },

@@ -42,8 +42,11 @@ export const remember = (): Remembered => {
     segments: () => segments,
     put: (words, at, receivedAt) => {
       const hour = hourOf(receivedAt)
-      const exact = hours.get(hour) ?? openExact()
-      hours.set(hour, exact)
+      let exact = hours.get(hour)
+      if (exact === undefined) {
+        exact = openExact()
+        hours.set(hour, exact)
+      }
       exact.put(words, at, receivedAt - hour * hourMs)
     },
     isOpen: (words, at, from) => {
