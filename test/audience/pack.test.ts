@@ -71,10 +71,10 @@ test('whatever changes of a user who is packed ahead is packed all the same', ()
     ['a summary', (user) => void fold(user, [[9, 12]])],
     ['a trait', (user) => setTraits(user, writeTraits(traitsOf(user), { b: 2 }, stamp))],
     ['a source', (user) => void seeSource(user, 4)],
-    ['identities', (user) => void (user.identities += 1)],
-    ['merges', (user) => void (user.merges += 1)],
-    ['memberships', (user) => void (user.members = [3, 5])],
-    ['computed traits', (user) => void (user.computed = new Map([[2, '"x"']]))],
+    ['identities', (user) => void Object.assign(user, { identities: 8 })],
+    ['merges', (user) => void Object.assign(user, { merges: 1 })],
+    ['memberships', (user) => void Object.assign(user, { members: [3, 5] })],
+    ['computed traits', (user) => void Object.assign(user, { computed: new Map([[2, '5']]) })],
   ]
   const stamp = { te: 5, r: 5, id: 'm' }
   const made = () => userOf([[1, 5]], [['a', 'é', 3]])
