@@ -26,8 +26,8 @@ export type Fetched = {
   readonly chunks: number
 }
 
-// Chunks leave no gap: the one that ends at or after `until` is the last one wanted. Without it, whoever wants a
-// few entries would be given as many bytes as fit.
+// The first chunk that ends at or after `until` is the last one wanted. Without it, whoever wants a few entries
+// would be given as many bytes as fit.
 const upToSql = `and next_offset <= coalesce((
                    select next_offset from log_chunk
                     where topic = w.topic and partition = w.partition

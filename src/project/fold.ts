@@ -82,9 +82,14 @@ export type Folding = {
 export const openFolding = ({ plan, known, users, newKey, yieldMs }: Input): Folding => {
   const pause = pauser(yieldMs)
   const foldCalls = (touched: Touched): void => {
-    const { calls } = touched
-    touched.calls = noCalls
-    for (const call of calls) foldCall(call, touched, plan)
+    for (const call of takeCalls(touched)) foldCall(call, touched, plan)
+  }
+  /** One user may have all the calls of a batch. */
+  const foldGivingWay = async (touched: Touched): Promise<void> => {
+    for (const call of takeCalls(touched)) {
+      foldCall(call, touched, plan)
+      if (pause.due()) await pause.take()
+    }
   }
   const people = openPeople({ known, users, newKey, plan, foldCalls })
   let waiting: Touched[] = []
@@ -109,10 +114,7 @@ export const openFolding = ({ plan, known, users, newKey, yieldMs }: Input): Fol
   }
   return {
     add: async (calls) => {
-      for (const touched of waiting) {
-        foldCalls(touched)
-        if (pause.due()) await pause.take()
-      }
+      for (const touched of waiting) await foldGivingWay(touched)
       waiting = []
       for (const placed of calls) {
         place(placed)
@@ -125,7 +127,7 @@ export const openFolding = ({ plan, known, users, newKey, yieldMs }: Input): Fol
       const packed = knownTo(plan)
       const flips: Flip[] = [...people.flips]
       for (const touched of people.touched.values()) {
-        foldCalls(touched)
+        await foldGivingWay(touched)
         flips.push(...look(touched, { plan, at }))
         if (touched.changed) packAhead(touched.user, packed)
         if (pause.due()) await pause.take()
@@ -150,6 +152,12 @@ export const openFolding = ({ plan, known, users, newKey, yieldMs }: Input): Fol
 }
 
 const noCalls: Call[] = []
+
+const takeCalls = (touched: Touched): readonly Call[] => {
+  const { calls } = touched
+  touched.calls = noCalls
+  return calls
+}
 
 const foldCall = (call: Call, touched: Touched, plan: Plan): void => {
   const { user } = touched
