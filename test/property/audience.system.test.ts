@@ -17,7 +17,7 @@ test('P1 P8: 10,000 histories of one user are as the naive evaluator says', () =
 }, 600_000)
 
 const [traits, audiences] = [30, 120]
-const numRuns = Number(process.env['AUDIENCE_HISTORIES'] ?? 20)
+const numRuns = Number(process.env['AUDIENCE_HISTORIES'] ?? 14)
 
 test(`P1 P2 P5 P6 P8: ${numRuns} histories of ${traits + audiences} audiences and traits are told as the naive evaluator says`, async () => {
   await fc.assert(
