@@ -85,12 +85,22 @@ const take = (stage: Stage, { row, chain, parks }: Arrival, body: Buffer): void 
   if (chain.stray) dropIdle(chain)
 }
 
-/** Rows parked by their coordinates alone are read from the log again, neighbours together. */
+/** Reads of the log at a time, each of neighbours. */
+const readsMax = 4
+
+/** Rows parked by their coordinates alone are read from the log again, neighbours together; each goes once it is there. */
 const fetchBodies = async (stage: Stage, arrivals: readonly Arrival[]): Promise<void> => {
   const byPartition = Map.groupBy(arrivals, ({ chain }) => chain.partition)
-  for (const [partition, all] of byPartition)
-    for (const near of groupNear(all)) await fetchNear(stage, partition, near)
-  pump(stage, (delivery) => startRound(stage, delivery))
+  const reads = [...byPartition].flatMap(([partition, all]) =>
+    groupNear(all).map((near) => ({ partition, near })),
+  )
+  const readOn = async (): Promise<void> => {
+    for (let read = reads.shift(); read !== undefined; read = reads.shift()) {
+      await fetchNear(stage, read.partition, read.near)
+      pump(stage, (delivery) => startRound(stage, delivery))
+    }
+  }
+  await Promise.all(Array.from({ length: readsMax }, readOn))
 }
 
 const nearMax = 200n
