@@ -49,10 +49,12 @@ const reached = async (term: Term, run: Run): Promise<void> => {
   const { clock, logger, limits, pool } = term.deps
   let warnAt = clock().getTime() + limits.barrierWarnMs
   for (let pause = 2; ; pause = Math.min(pause * 2, limits.pollMs)) {
+    // Asked first: what is said of then must not be older.
+    const now = clock().getTime()
     const lags = lagging(run.barrier, await projectedCalls(pool))
     if (lags.length === 0) return
-    if (clock().getTime() > warnAt) {
-      warnAt = clock().getTime() + limits.barrierWarnMs
+    if (now > warnAt) {
+      warnAt = now + limits.barrierWarnMs
       logger.warn({ runId: run.id, lags }, 'sync.delayed')
     }
     await sleep(pause, undefined, { signal: term.signal })
