@@ -85,19 +85,19 @@ const take = (stage: Stage, { row, chain, parks }: Arrival, body: Buffer): void 
   if (chain.stray) dropIdle(chain)
 }
 
-/** Reads of the log at a time, each of neighbours. */
+/** Partitions read at a time: within one, rows of a chain go in their order. */
 const readsMax = 4
 
 /** Rows parked by their coordinates alone are read from the log again, neighbours together; each goes once it is there. */
 const fetchBodies = async (stage: Stage, arrivals: readonly Arrival[]): Promise<void> => {
-  const byPartition = Map.groupBy(arrivals, ({ chain }) => chain.partition)
-  const reads = [...byPartition].flatMap(([partition, all]) =>
-    groupNear(all).map((near) => ({ partition, near })),
-  )
+  const partitions = [...Map.groupBy(arrivals, ({ chain }) => chain.partition)]
   const readOn = async (): Promise<void> => {
-    for (let read = reads.shift(); read !== undefined; read = reads.shift()) {
-      await fetchNear(stage, read.partition, read.near)
-      pump(stage, (delivery) => startRound(stage, delivery))
+    for (let next = partitions.shift(); next !== undefined; next = partitions.shift()) {
+      const [partition, all] = next
+      for (const near of groupNear(all)) {
+        await fetchNear(stage, partition, near)
+        pump(stage, (delivery) => startRound(stage, delivery))
+      }
     }
   }
   await Promise.all(Array.from({ length: readsMax }, readOn))
