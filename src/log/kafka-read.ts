@@ -101,7 +101,7 @@ export const openFetching = (connection: KafkaConnection, admin: AdminCalls): Fe
           topic: topicName(connection, range.topic),
           partition: range.partition,
           offset: next.toString(),
-          bytesMax: fetchBytesOf(range.until - next),
+          bytesMax: fetchBytesOf(range.until - range.from),
         })
       } catch (error) {
         if (error instanceof Error && error.name === 'KafkaJSOffsetOutOfRange') return null
