@@ -9,7 +9,7 @@ import type { LaneQueue, Piece } from './lanes.ts'
 import type { ProjectLimits } from './limits.ts'
 import { besideMs, prepareBatch } from './prepare.ts'
 import { forget } from './remember.ts'
-import { type BatchDeps, type Decision, recover, settle, type Taken } from './settle.ts'
+import { type BatchDeps, callsIn, type Decision, recover, settle, type Taken } from './settle.ts'
 
 /** Of the batch before, while it is being written. */
 type Before = {
@@ -80,6 +80,7 @@ const decideNext = async (
     const decided = await decideAhead(desk, deciding, before.ahead ?? nothingAhead)
     return { verdicts, decided }
   } catch (error) {
+    // Its transaction meets the same, tells of it and waits.
     if (isReplayable(error) || isAway(error)) return { verdicts, decided: null }
     throw error
   }
@@ -99,7 +100,9 @@ const judgeAhead = async (
       for (const verdict of verdicts.values()) verdict.accept()
       return verdicts
     } catch (error) {
-      failures.note(await recover(deps, error, { tries, pieces }))
+      const reason = await recover(deps, error, { tries, pieces })
+      deps.logger.warn({ reason, tries, calls: callsIn(pieces) }, 'batch.replayed')
+      failures.note(reason)
     }
   }
 }

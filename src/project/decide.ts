@@ -1,5 +1,4 @@
 // What a batch comes to: its calls folded into users, packed as they will be stored. Nothing is written.
-
 import { type PackedUsers, packUsers } from '../audience/packed-users.ts'
 import type { UserState } from '../audience/state.ts'
 import type { Suppressions } from '../domain/suppression.ts'
@@ -15,7 +14,6 @@ import { placed } from './placed.ts'
 import type { Prepared } from './prepare.ts'
 
 export type Decided = {
-  readonly prepared: Prepared
   readonly calls: readonly Placed[]
   readonly orders: readonly PlacedOrder[]
   readonly known: ReadonlyMap<string, number>
@@ -102,7 +100,7 @@ export const decide = async (desk: Desk, upon: Upon): Promise<Decided> => {
     const pause = pauser(yieldMs, 1)
     const packed = isPlain ? await packUsers(folded.users, { plan, pause }) : null
     const metered = meterBatch(calls, { key: desk.usageKey })
-    const of = { prepared, calls, orders, known, held, folded }
+    const of = { calls, orders, known, held, folded }
     return { ...of, at, made, packed, metered, suppressions }
   } finally {
     keys.release()

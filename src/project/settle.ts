@@ -73,7 +73,7 @@ export const settle = async (deps: BatchDeps, batch: Taken & Decision): Promise<
   }
 }
 
-const callsIn = (pieces: readonly Piece[]) =>
+export const callsIn = (pieces: readonly Piece[]) =>
   pieces.reduce((sum, { calls }) => sum + calls.length, 0)
 
 /** `null` when an earlier try had been committed already. */
