@@ -1,5 +1,6 @@
 // One contender of the project benches in a process of its own: `bare` upserts rows, `product` projects calls.
 import pino from 'pino'
+import { watchHeap } from '../src/heap.ts'
 import { openCodecs } from '../src/log/avro.ts'
 import type { Source } from '../src/log/log.ts'
 import { memoryLog } from '../src/log/memory.ts'
@@ -116,6 +117,8 @@ const pool = openPool({
   name: 'bench',
 })
 const contender = JSON.parse(process.argv[2] ?? '') as Contender
+// As the product's process does.
+if (contender.kind === 'product') watchHeap()
 const product = contender.kind === 'product' ? await openProduct(pool, contender) : null
 
 const obey = async (order: Order): Promise<Usage> => {
