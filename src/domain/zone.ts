@@ -11,7 +11,7 @@ const sunTimeMs = Date.UTC(1800, 0)
 const cachedMax = 20_000
 
 /** By time zone and number. Forgets all when full: days in use come back at once. */
-function openCache() {
+const openCache = () => {
   const held = new Map<string, Map<number, number>>()
   let size = 0
   return (timezone: string, number: number, make: () => number): number => {
