@@ -45,6 +45,9 @@ export const openPool = (options: Options): Pool => {
   })
   const onError = options.onError ?? (() => undefined)
   pool.on('error', onError)
+  // Between being handed out and being listened to, a session can end: an event nobody heard would end the process.
+  // Whoever has the session is told by its next statement.
+  pool.on('connect', (client) => client.on('error', () => undefined))
   const connect = <R>(use: (connection: Connection) => Promise<R>) => borrow(pool, use)
   return {
     query: queryOf(pool),

@@ -6,9 +6,10 @@ import { expect, test } from 'vitest'
 import { Fault } from '../../src/fault.ts'
 import { isAway, isPassing } from '../../src/postgres/away.ts'
 import { openPool } from '../../src/postgres/pool.ts'
-import { sqlState } from '../../src/postgres/sql.ts'
+import { type Pool, sqlState } from '../../src/postgres/sql.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { ownFolder } from '../support/folder.ts'
+import { openPostgresProxy } from '../support/postgres-proxy.ts'
 import { until } from '../support/until.ts'
 
 test('a write that the other side no longer reads is a lost connection, not a refused statement', async () => {
@@ -89,4 +90,19 @@ test('a transaction that stands still for longer than it may is ended by Postgre
   // The next one is not bound by it.
   await pool.transaction((tx) => tx.query('select pg_advisory_xact_lock(1)'))
   await pool.close()
+})
+
+test.each([
+  ['a query', (pool: Pool) => pool.query('select 1')],
+  ['a transaction', (pool: Pool) => pool.transaction((tx) => tx.query('select 1'))],
+])('a session that ends in the moment it begins costs %s, and nothing else', async (_, ask) => {
+  const { url } = await cloneDatabase()
+  const proxy = await openPostgresProxy(url)
+  const pool = openPool({ url: proxy.url, connectionsMax: 1, name: 'test' })
+  proxy.endNext()
+  const failure = await ask(pool).catch((error: unknown) => error)
+  expect(isAway(failure)).toBe(true)
+  await ask(pool)
+  await pool.close()
+  await proxy.close()
 })

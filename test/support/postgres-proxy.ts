@@ -7,6 +7,8 @@ export type PostgresProxy = {
   readonly url: string
   /** Called when a commit is sent: `true` lets it through, and loses its answer and the connection. */
   loseCommits(lose: () => boolean): void
+  /** Postgres ends the next session, and says so in the very bytes that say it has begun. */
+  endNext(): void
   /** Closes every connection and accepts none, until healed. */
   cut(): void
   heal(): void
@@ -15,12 +17,18 @@ export type PostgresProxy = {
 
 const commit = Buffer.from('commit\0')
 
+/** ReadyForQuery, and the ErrorResponse of an administrator's command: PostgreSQL's protocol 3.0, message formats. */
+const ready = Buffer.from('Z\0\0\0\x05I', 'latin1')
+const fields = Buffer.from('SFATAL\0C57P01\0Mterminating connection\0\0', 'latin1')
+const ended = Buffer.concat([Buffer.from([0x45, 0, 0, 0, 4 + fields.length]), fields])
+
 /** `url` names the socket directory: `postgres://user@/database?host=…` */
 export const openPostgresProxy = async (url: string): Promise<PostgresProxy> => {
   const { username, pathname, directory } = partsOf(url)
   const sockets = new Set<Socket>()
   let isCut = false
   let lose = () => false
+  let isEndingNext = false
   const server = createServer((client) => {
     if (isCut) {
       client.destroy()
@@ -37,12 +45,15 @@ export const openPostgresProxy = async (url: string): Promise<PostgresProxy> => 
       })
     }
     let isLosing = false
+    const isEnding = isEndingNext
+    isEndingNext = false
     client.on('data', (data: Buffer) => {
       isLosing ||= data.includes(commit) && lose()
       upstream.write(data)
     })
     upstream.on('data', (data: Buffer) => {
       if (isLosing) client.destroy()
+      else if (isEnding && data.includes(ready)) client.end(Buffer.concat([data, ended]))
       else client.write(data)
     })
   })
@@ -56,6 +67,9 @@ export const openPostgresProxy = async (url: string): Promise<PostgresProxy> => 
     url: `postgres://${username}@127.0.0.1:${port}${pathname}`,
     loseCommits: (next) => {
       lose = next
+    },
+    endNext: () => {
+      isEndingNext = true
     },
     cut: () => {
       isCut = true
