@@ -2,14 +2,13 @@
 import pino from 'pino'
 import { watchHeap } from '../src/heap.ts'
 import { openCodecs } from '../src/log/avro.ts'
-import type { Source } from '../src/log/log.ts'
-import { memoryLog } from '../src/log/memory.ts'
 import { openPool } from '../src/postgres/pool.ts'
 import type { Pool } from '../src/postgres/sql.ts'
 import { projectLimits, startProject } from '../src/project/project.ts'
 import { answerParent } from './deliver-processes.ts'
 import { audiencesOf, eventNames, type Wanted } from './project-audiences.ts'
 import { upsertFor } from './project-bare.ts'
+import { openFileLog } from './project-log.ts'
 import { callOf, liveOf, partitions } from './project-scene.ts'
 
 export type Order =
@@ -42,12 +41,11 @@ export type Contender = {
 const openProduct = async (pool: Pool, { wanted, cacheBytesMax: bytesMax }: Contender) => {
   // Far from the clock of the machine: calls are as of the instant their users were loaded.
   let now = 0
-  const log = memoryLog({ partitions, clock: () => new Date(now) })
+  const log = await openFileLog(partitions)
   const { call: codec } = await openCodecs({})
-  const gate = openGate()
   const names = eventNames(wanted)
   const projector = startProject({
-    source: gated(log.source(), gate.passed),
+    source: log.source,
     codecs: { call: codec },
     pool,
     live: liveOf(audiencesOf(wanted)),
@@ -62,54 +60,22 @@ const openProduct = async (pool: Pool, { wanted, cacheBytesMax: bytesMax }: Cont
     console.error(error)
     process.exit(1)
   })
-  const appender = log.appender()
   let number = 0
   return {
     fill: async (order: Extract<Order, { type: 'fill' }>) => {
       now = order.now
-      gate.shut()
-      // What the run before has read is nothing to this one's memory.
-      for (const [partition, { end }] of (await log.source().bounds('calls')).entries())
-        log.truncate('calls', partition, end)
       for (let left = order.events; left > 0; left -= projectLimits.batchCallsMax) {
         const count = Math.min(left, projectLimits.batchCallsMax)
         const walk = { ...order, names, codec }
         const calls = Array.from({ length: count }, () => callOf(number++, walk))
-        await appender.append('calls', calls)
+        await log.append('calls', calls)
       }
       globalThis.gc?.()
     },
-    start: () => gate.open(),
+    start: () => log.open(),
     stop: () => projector.stop(),
   }
 }
-
-const openGate = () => {
-  let change = Promise.withResolvers<void>()
-  return {
-    passed: () => change.promise,
-    open: () => change.resolve(),
-    shut: () => {
-      change = Promise.withResolvers()
-    },
-  }
-}
-
-/** Gives nothing to read until the clock runs. */
-const gated = (source: Source, passed: () => Promise<void>): Source => ({
-  ...source,
-  join: (group, gained) =>
-    source.join(group, async (lease) => {
-      const reader = await gained(lease)
-      return {
-        from: reader.from,
-        handle: async (batch) => {
-          await passed()
-          await reader.handle(batch)
-        },
-      }
-    }),
-})
 
 const pool = openPool({
   url: process.env['BENCH_DATABASE_URL'] ?? '',
