@@ -4,12 +4,12 @@ export const copyHeader = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'lat
 export const copyTrailer = Buffer.from([0xff, 0xff])
 
 /** Postgres counts microseconds from the year 2000. */
-const epochMs = Date.UTC(2000, 0, 1)
+export const epochMs = Date.UTC(2000, 0, 1)
 
 /** A timestamptz, as `putInt8` takes it. */
 export const microsOf = (ms: number): number => (ms - epochMs) * 1_000
 
-const bitsOfHigh = 0x1_0000_0000
+export const bitsOfHigh = 0x1_0000_0000
 
 /** Each writes one field at `at`, and answers where the next one begins. */
 export const putNull = (to: Buffer, at: number): number => to.writeInt32BE(-1, at)

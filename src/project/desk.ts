@@ -7,12 +7,14 @@ import type { Pool } from '../postgres/sql.ts'
 import type { BoundedMap } from './bounded-map.ts'
 import type { StoredSightings } from './meter.ts'
 import type { keySupply } from './store.ts'
+import type { TextCache } from './text-cache.ts'
+import type { UserCache } from './user-cache.ts'
 
 export type Desk = {
   readonly pool: Pool
-  readonly users: BoundedMap<number, UserState>
+  readonly users: UserCache
   /** By the identity’s text. Only what is stored; whether it still holds shows when the user is locked or written. */
-  readonly identities: BoundedMap<string, number>
+  readonly identities: TextCache
   /** From a user merged away to the one it became. */
   readonly merged: BoundedMap<number, number>
   readonly keys: ReturnType<typeof keySupply>

@@ -43,14 +43,13 @@ export const takeCached = (
   known: ReadonlyMap<string, number>,
   inHand: ReadonlyMap<number, UserState>,
 ): ReadonlyMap<number, UserState> | null => {
+  const keys = new Set(known.values())
+  for (const key of keys) if (!inHand.has(key) && !desk.users.has(key)) return null
   const users = new Map<number, UserState>()
-  for (const key of known.values()) {
-    if (users.has(key)) continue
-    const user = inHand.get(key) ?? desk.users.get(key)
-    if (user === undefined) return null
-    users.set(key, user)
+  for (const key of keys) {
+    const cached = desk.users.take(key)
+    users.set(key, inHand.get(key) ?? (cached as UserState))
   }
-  for (const key of users.keys()) desk.users.delete(key)
   return users
 }
 

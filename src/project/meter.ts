@@ -3,14 +3,14 @@
 import { type CallType, callTypes, type Message } from '../domain/message.ts'
 import type { SipKey } from '../domain/siphash.ts'
 import { dayOf, eachSighting, entriesOf, monthOf, type Sighting } from '../domain/usage.ts'
-import type { BoundedMap } from './bounded-map.ts'
 import type { Call } from './call.ts'
+import type { TextCache } from './text-cache.ts'
 
 /** An id not known to be stored for its month. */
 export type Sighted = Sighting & { readonly workspaceId: number; readonly month: number }
 
 /** Month and kind of the last sighting stored of each id: a hint that saves work, never a count. */
-export type StoredSightings = BoundedMap<string, number>
+export type StoredSightings = TextCache
 
 const none: readonly Sighted[] = []
 

@@ -1,6 +1,6 @@
 // What can be done of a batch before its transaction, while the one before is still being written.
 import type { Plan } from '../audience/plan.ts'
-import { readUsers } from '../audience/rows.ts'
+import { readPacked } from '../audience/rows.ts'
 import { pinPlans } from '../audience/store.ts'
 import { readOrder } from '../domain/erasure.ts'
 import type { Identity } from '../domain/identity.ts'
@@ -106,9 +106,8 @@ const readAhead = async (
   known: ReadonlyMap<string, number>,
 ): Promise<void> => {
   const cold = [...new Set(known.values())].filter(
-    (key) => !desk.inHand.some((users) => users.has(key)) && desk.users.get(key) === undefined,
+    (key) => !desk.inHand.some((users) => users.has(key)) && !desk.users.has(key),
   )
   // The batch before may have stored a newer one meanwhile.
-  for (const user of await readUsers(tx, cold))
-    if (desk.users.get(user.key) === undefined) desk.users.set(user.key, user)
+  desk.users.addPacked(await readPacked(tx, cold))
 }

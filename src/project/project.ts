@@ -1,7 +1,6 @@
 // The project stage: follows `calls` and `calls.import` and keeps users and memberships in Postgres.
 import type { Logger } from 'pino'
 import { loadPlan } from '../audience/plan.ts'
-import type { UserState } from '../audience/state.ts'
 import { type Debugger, unwatched } from '../debugger/debugger.ts'
 import type { Live } from '../domain/configuration.ts'
 import type { Message } from '../domain/message.ts'
@@ -18,9 +17,11 @@ import { gainLane } from './lane.ts'
 import { type Lane, laneQueue } from './lanes.ts'
 import { type ProjectLimits, projectLimits } from './limits.ts'
 import { keySupply } from './store.ts'
+import { openTextCache } from './text-cache.ts'
 import { turns } from './turns.ts'
 import { foldUsageForever } from './usage-fold.ts'
 import { loadUsageKey } from './usage-store.ts'
+import { openUserCache } from './user-cache.ts'
 
 export { projectLimits } from './limits.ts'
 
@@ -112,23 +113,14 @@ export const openDesk = async (
   suppressions: Suppressions = nobodySuppressed,
 ): Promise<Desk> => ({
   pool,
-  users: boundedMap<number, UserState>({
-    bytesMax: limits.userCacheBytesMax,
-    bytesOf: (_, user) => userBytes + user.packed.length + user.members.length * 8,
-  }),
-  identities: boundedMap<string, number>({
-    bytesMax: limits.identityCacheBytesMax,
-    bytesOf: (text) => entryBytes + text.length * 2,
-  }),
+  users: openUserCache(limits.userCacheBytesMax),
+  identities: openTextCache(limits.identityCacheBytesMax),
   merged: boundedMap<number, number>({
     bytesMax: limits.identityCacheBytesMax >> 4,
-    bytesOf: () => entryBytes,
+    bytesOf: () => mergedBytes,
   }),
   keys: keySupply(pool),
-  sightings: boundedMap<string, number>({
-    bytesMax: limits.sightingCacheBytesMax,
-    bytesOf: (text) => entryBytes + text.length * 2,
-  }),
+  sightings: openTextCache(limits.sightingCacheBytesMax),
   usageKey: await loadUsageKey(pool),
   suppressions,
   yieldMs: limits.yieldMs,
@@ -138,6 +130,5 @@ export const openDesk = async (
   ...nobodyInHand,
 })
 
-/** A user on the heap besides the packed bytes and the members: objects and the map's slot. */
-const userBytes = 400
-const entryBytes = 120
+/** A key of another on the heap. */
+const mergedBytes = 120
