@@ -14,6 +14,7 @@ import { openPool } from '../src/postgres/pool.ts'
 import { aSource } from '../test/support/configuration.ts'
 import { aBatch, aSingle, bareMessage, type Form, forms } from './collect-calls.ts'
 import { openBenchLog } from './collect-log.ts'
+import { nodeFlags } from './node-flags.ts'
 import { type Figure, partOf, type Run, runPairs, type Span } from './pairs.ts'
 
 const budget = 0.6
@@ -92,8 +93,7 @@ const measure = async (
 }
 
 const start = (file: string, ...args: string[]) => {
-  const flags = process.env['BENCH_FLAGS']?.split(' ') ?? []
-  return fork(new URL(file, import.meta.url), args, { execArgv: flags })
+  return fork(new URL(file, import.meta.url), args, { execArgv: [...nodeFlags] })
 }
 
 const ask = <T>(child: ChildProcess, question: object): Promise<T> => {

@@ -1,6 +1,7 @@
 // Processes of the delivery benches: started, asked one thing after the other, and ended together.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { nodeFlags } from './node-flags.ts'
 
 export type Child = {
   ask<T>(question: object): Promise<T>
@@ -16,8 +17,7 @@ export const openProcesses = (): Processes => {
   const children: ChildProcess[] = []
   return {
     start: async <T>(file: string, args: readonly string[] = []) => {
-      const execArgv = process.env['BENCH_FLAGS']?.split(' ') ?? []
-      const child = fork(new URL(file, import.meta.url), args, { execArgv })
+      const child = fork(new URL(file, import.meta.url), args, { execArgv: [...nodeFlags] })
       children.push(child)
       return [childOf(child), await heard<T>(child)] as const
     },

@@ -13,6 +13,7 @@ import { openPool } from '../src/postgres/pool.ts'
 import { callsFrom, callsPerBatch } from './deliver-calls.ts'
 import { openDeliverLog } from './deliver-log.ts'
 import { demand, megabytes, rssMaxBytes } from './deliver-stand.ts'
+import { nodeFlags } from './node-flags.ts'
 import { type Figure, type Run, runPairs, type Span } from './pairs.ts'
 
 const budget = 0.6
@@ -206,8 +207,7 @@ const measure = async (
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 const start = (children: ChildProcess[], file: string, args: readonly string[]) => {
-  const flags = process.env['BENCH_FLAGS']?.split(' ') ?? []
-  const child = fork(new URL(file, import.meta.url), args, { execArgv: flags })
+  const child = fork(new URL(file, import.meta.url), args, { execArgv: [...nodeFlags] })
   children.push(child)
   return child
 }

@@ -8,6 +8,7 @@ import { startPostgres } from '../src/postgres/embedded.ts'
 import { migrate } from '../src/postgres/migrate.ts'
 import { openPool } from '../src/postgres/pool.ts'
 import { runLive } from './import-live.ts'
+import { nodeFlags } from './node-flags.ts'
 import { type Figure, type Run, runPairs, type Span } from './pairs.ts'
 
 const budget = 0.5
@@ -29,7 +30,9 @@ export const run = async (span: Span): Promise<void> => {
   process.env['BENCH_DATABASE_URL'] = postgres.url
   const children: ChildProcess[] = []
   const start = async (kind: string): Promise<ChildProcess> => {
-    const child = fork(new URL('import-side.ts', import.meta.url), [kind])
+    const child = fork(new URL('import-side.ts', import.meta.url), [kind], {
+      execArgv: [...nodeFlags],
+    })
     children.push(child)
     await once(child, 'message')
     return child

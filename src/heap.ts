@@ -4,10 +4,10 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 
 const lookEveryMs = 1_000
 /** Old objects: above the first it is large, until it is below the second. */
-const largeBytes = 100_663_296
-const smallBytes = 67_108_864
+const largeBytes = 50_331_648
+const smallBytes = 33_554_432
 /** So much garbage for what is alive, in percent, before a large one is collected. */
-const growingPercent = 25
+const growingPercent = 40
 /** The engine decides. */
 const anyPercent = 0
 
