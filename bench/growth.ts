@@ -51,14 +51,14 @@ const costOf = ({ users, wanted, runs }: Scene): Promise<number> =>
     const state = await loadPlace(place.pool, { wanted, users, now })
     const child = await place.contender({ kind: 'product', wanted, cacheBytesMax })
     const project = projecting(place, child)
-    const work = { users, events, now }
+    const work = { users, events, now, leadIn: 0 }
     await project(work)
     const costs: { node: number; postgres: number }[] = []
     for (let left = runs; left > 0; left -= 1) {
       // Many have users left who had none.
       if (users === events) await reloadUsers(place.pool, { wanted, users, now })
-      const { nodeUs, postgresUs } = await project(work)
-      costs.push({ node: nodeUs / events, postgres: postgresUs / events })
+      const spent = await project(work)
+      costs.push({ node: spent.nodeUs / spent.events, postgres: spent.postgresUs / spent.events })
     }
     const [cheapest] = costs.sort((a, b) => a.node + a.postgres - b.node - b.postgres)
     const { node = 0, postgres = 0 } = cheapest ?? {}

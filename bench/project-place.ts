@@ -130,9 +130,13 @@ export const ask = (child: Child, order: Order): Promise<Usage> => child.ask<Usa
 /** Looking costs what is measured, too. */
 export const lookMs = 50
 
-/** Counted where the effects are: positions move in the transaction that writes the users. */
-export const reached = async (pool: Pool, end: number): Promise<void> => {
-  while ((await countProjected(pool)) < end) await sleep(lookMs)
+/** How many there are then. Counted where the effects are: positions move in the transaction that writes the users. */
+export const reached = async (pool: Pool, wanted: number): Promise<number> => {
+  for (;;) {
+    const count = await countProjected(pool)
+    if (count >= wanted) return count
+    await sleep(lookMs)
+  }
 }
 
 const countProjected = async (pool: Pool): Promise<number> => {
@@ -143,23 +147,38 @@ const countProjected = async (pool: Pool): Promise<number> => {
 }
 
 export type Spent = {
+  /** Counted are those after the lead in. */
+  readonly events: number
   readonly seconds: number
   readonly nodeUs: number
   readonly postgresUs: number
+  /** Rows of users for each event. */
   readonly writes: number
   readonly rssBytes: number
 }
 
-type Work = { readonly users: number; readonly events: number; readonly now: number }
+type Work = {
+  readonly users: number
+  readonly events: number
+  readonly now: number
+  /** So many come before those that are counted. */
+  readonly leadIn: number
+}
 
-/** Has a product project so many calls of so many users, and says what it took; one product a place. */
+/**
+ * Has a product project so many calls of so many users, and says what they took; one product a place.
+ */
 export const projecting = (place: Place, child: Child): ((work: Work) => Promise<Spent>) => {
   const { pool } = place
   let end = 0
   return async (work) => {
-    end += work.events
-    await ask(child, { type: 'fill', ...work })
+    const start = end + work.leadIn
+    const all = work.leadIn + work.events
+    end += all
+    await ask(child, { type: 'fill', ...work, events: all })
     const written = await countWrites(pool)
+    await ask(child, { type: 'start' })
+    const events = end - (await reached(pool, start))
     const postgres = place.postgresCpuUs()
     const began = performance.now()
     const before = await ask(child, { type: 'start' })
@@ -167,7 +186,7 @@ export const projecting = (place: Place, child: Child): ((work: Work) => Promise
     const seconds = (performance.now() - began) / 1_000
     const postgresUs = place.postgresCpuUs() - postgres
     const { cpuUs, rssBytes } = await ask(child, { type: 'start' })
-    const writes = (await countWrites(pool)) - written
-    return { seconds, nodeUs: cpuUs - before.cpuUs, postgresUs, writes, rssBytes }
+    const writes = ((await countWrites(pool)) - written) / all
+    return { events, seconds, nodeUs: cpuUs - before.cpuUs, postgresUs, writes, rssBytes }
   }
 }
