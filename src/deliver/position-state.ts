@@ -20,18 +20,24 @@ const format = 2
 /** Format 1 had the first five outcomes and nothing after them. */
 const firstOutcomes = 5
 
+/** Destinations of one offset beyond these stand under it once more. */
+const doneMax = 65_535
+
 /** format u8 · length u32 · bits · done u32 × (offset − next u32, n u16, n × u32) · marks u16 × (shard u16, seq i64, offset i64) · counters i64 each · consumed i64 · in flight i64 */
 export const encodeState = (state: Omit<State, 'rough'>): Buffer => {
   const { settled, marks, counters } = state
   const { next, length, bits, done } = settled
-  const doneBytes = [...done.values()].reduce((sum, ids) => sum + 6 + 4 * ids.length, 0)
+  const parts = [...done].flatMap(([offset, ids]) =>
+    partsOf(ids).map((part) => [offset, part] as const),
+  )
+  const doneBytes = parts.reduce((sum, [, ids]) => sum + 6 + 4 * ids.length, 0)
   const size = 5 + bits.length + 4 + doneBytes + 2 + 18 * marks.size + 8 * (outcomes.length + 2)
   const buffer = Buffer.alloc(size)
   let at = buffer.writeUInt8(format, 0)
   at = buffer.writeUInt32BE(length, at)
   buffer.set(bits, at)
-  at = buffer.writeUInt32BE(done.size, at + bits.length)
-  for (const [offset, ids] of done) {
+  at = buffer.writeUInt32BE(parts.length, at + bits.length)
+  for (const [offset, ids] of parts) {
     at = buffer.writeUInt32BE(offset - next, at)
     at = buffer.writeUInt16BE(ids.length, at)
     for (const id of ids) at = buffer.writeUInt32BE(id, at)
@@ -48,6 +54,11 @@ export const encodeState = (state: Omit<State, 'rough'>): Buffer => {
   return buffer
 }
 
+const partsOf = (ids: readonly number[]): readonly (readonly number[])[] =>
+  Array.from({ length: Math.max(1, Math.ceil(ids.length / doneMax)) }, (_, part) =>
+    ids.slice(part * doneMax, (part + 1) * doneMax),
+  )
+
 export const decodeState = (bytes: Buffer | null, next: number): State => {
   if (!bytes || bytes.length === 0) {
     const counts = { counters: noCounters(), consumed: 0n, inFlight: 0n, rough: false }
@@ -57,12 +68,12 @@ export const decodeState = (bytes: Buffer | null, next: number): State => {
   const rough = reader.u8() < format
   const length = reader.u32()
   const bits = reader.take(Math.ceil(length / 8))
-  const done = new Map(
-    times(reader.u32(), () => {
-      const offset = next + reader.u32()
-      return [offset, times(reader.u16(), () => reader.u32())] as const
-    }),
-  )
+  const done = new Map<number, number[]>()
+  for (let left = reader.u32(); left > 0; left--) {
+    const offset = next + reader.u32()
+    const ids = times(reader.u16(), () => reader.u32())
+    done.set(offset, [...(done.get(offset) ?? []), ...ids])
+  }
   const marks = new Map(
     times(reader.u16(), () => {
       const shard = reader.u16()
