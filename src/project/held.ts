@@ -47,8 +47,9 @@ export const takeCached = (
   for (const key of keys) if (!inHand.has(key) && !desk.users.has(key)) return null
   const users = new Map<number, UserState>()
   for (const key of keys) {
-    const cached = desk.users.take(key)
-    users.set(key, inHand.get(key) ?? (cached as UserState))
+    const held = inHand.get(key)
+    if (held !== undefined) desk.users.delete(key)
+    users.set(key, held ?? (desk.users.take(key) as UserState))
   }
   return users
 }

@@ -106,7 +106,7 @@ const readAhead = async (
   known: ReadonlyMap<string, number>,
 ): Promise<void> => {
   const cold = [...new Set(known.values())].filter(
-    (key) => !desk.inHand.some((users) => users.has(key)) && !desk.users.has(key),
+    (key) => !desk.inHand.some((users) => users.has(key)) && !desk.users.keep(key),
   )
   // The batch before may have stored a newer one meanwhile.
   desk.users.addPacked(await readPacked(tx, cold))

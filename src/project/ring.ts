@@ -26,7 +26,8 @@ const none = -1
 /** Entries stand one after the other in a ring of bytes, and a table leads to them. */
 export const openRing = ({ bytesMax, entryBytes }: Options): Ring => {
   const entries = bytesMax / (entryBytes + 2 * slotBytes)
-  const slotCount = 2 ** Math.ceil(Math.log2(Math.max(1, entries * 2)))
+  // Never is each of them taken.
+  const slotCount = 2 ** Math.ceil(Math.log2(Math.max(4, entries * 2)))
   const size = Math.max(0, Math.floor((bytesMax - slotCount * slotBytes) / 8) * 8)
   const buffer = new ArrayBuffer(size)
   const words = new Int32Array(buffer)

@@ -5,14 +5,18 @@ import { openRing } from './ring.ts'
 
 export type UserCache = {
   has(key: number): boolean
+  /** Whether it has them; they are forgotten no sooner than whoever was written just now. */
+  keep(key: number): boolean
   /** Gets and forgets. */
   take(key: number): UserState | undefined
-  /** Who is not as packed, or too large, is forgotten. */
+  /** As packed; whose summaries or traits are not, or take too much, is forgotten. */
   set(user: UserState): void
   /** Users many to a value, those that are in it already excepted. */
   addPacked(values: readonly Buffer[]): void
   delete(key: number): void
 }
+
+type Span = { readonly from: number; readonly until: number }
 
 /** Somebody with a few summaries and traits. */
 const entryBytes = 250
@@ -26,12 +30,26 @@ export const openUserCache = (bytesMax: number): UserCache => {
     wanted = key
     return ring.find(hashOf(key), isWanted)
   }
+  const add = (key: number, value: Buffer, { from, until }: Span): boolean => {
+    const place = ring.add(hashOf(key), until - from)
+    if (place >= 0) value.copy(bytes, place, from, until)
+    return place >= 0
+  }
   const remove = (key: number): void => {
     const place = find(key)
     if (place >= 0) ring.remove(place)
   }
   return {
     has: (key) => find(key) >= 0,
+    keep: (key) => {
+      const place = find(key)
+      if (place < 0) return false
+      if (!ring.isOld(place)) return true
+      // The new place may be the old one.
+      const row = Buffer.from(bytes.subarray(place, packedRow.end(bytes, place)))
+      ring.remove(place)
+      return add(key, row, { from: 0, until: row.length })
+    },
     take: (key) => {
       const place = find(key)
       if (place < 0) return undefined
@@ -49,9 +67,7 @@ export const openUserCache = (bytesMax: number): UserCache => {
         for (let [at, end] = [0, 0]; at < value.length; at = end) {
           end = packedRow.end(value, at)
           const key = packedRow.key(value, at)
-          if (find(key) >= 0) continue
-          const place = ring.add(hashOf(key), end - at)
-          if (place >= 0) value.copy(bytes, place, at, end)
+          if (find(key) < 0) add(key, value, { from: at, until: end })
         }
     },
     delete: remove,

@@ -90,6 +90,41 @@ test('a user who changed since they were packed is forgotten', () => {
   expect(cache.has(1)).toBe(false)
 })
 
+test('who is kept is there until half of the cache was written over', () => {
+  const large = 262_144
+  fc.assert(
+    fc.property(fc.array(fc.nat(2_000), { minLength: 1_000, maxLength: 3_000 }), (keys) => {
+      const cache = openUserCache(large)
+      for (const key of keys) cache.set(aUser(key, key))
+      const kept = keys.filter((key) => cache.keep(key))
+      expect(kept.length).toBeGreaterThan(0)
+      let written = 0
+      // The table takes an eighth of it, and what is kept was copied too.
+      for (let key = 10_000; written < large / 8; key++) {
+        const user = aUser(key, key)
+        cache.set(user)
+        written += user.packed.length + 60
+      }
+      const last = [...new Set(kept.slice(-20))]
+      expect(last.filter((key) => cache.has(key))).toEqual(last)
+      for (const key of last) expect(cache.take(key)).toEqual(aUser(key, key))
+    }),
+    { numRuns: 20 },
+  )
+})
+
+test('a cache of any size ends every search', () => {
+  for (let bytesMax = 0; bytesMax < 2_000; bytesMax += 7) {
+    const cache = openUserCache(bytesMax)
+    for (let key = 1; key <= 50; key++) {
+      cache.set(aUser(key, 1))
+      cache.keep(key)
+      cache.delete(key - 2)
+      expect(cache.has(key - 2)).toBe(false)
+    }
+  }
+})
+
 test('what is asked for stays when a hundred times more comes than fits', () => {
   const cache = openTextCache(bytesMax)
   cache.set('hot', 7)
