@@ -8,7 +8,7 @@ const usersBudget = 1.5
 const audiencesBudget = 3
 const fewUsers = 10_000
 /** So small that no user is found in it again, among few as among many: a batch has 5,000 of them. */
-const cacheBytesMax = 2_000_000
+const cacheBytesMax = 1_000_000
 const runsLong = 8
 const runsShort = 3
 /** One of each of the few: whoever has had one already changes fewer memberships with the next. */
@@ -51,7 +51,7 @@ const costOf = ({ users, wanted, runs }: Scene): Promise<number> =>
     const state = await loadPlace(place.pool, { wanted, users, now })
     const child = await place.contender({ kind: 'product', wanted, cacheBytesMax })
     const project = projecting(place, child)
-    const work = { users, events, now, leadIn: 0 }
+    const work = { users, events, now, lead: 0 }
     await project(work)
     const costs: { node: number; postgres: number }[] = []
     for (let left = runs; left > 0; left -= 1) {

@@ -42,6 +42,7 @@ export const openFileLog = async (wanted: Partitions): Promise<FileLog> => {
   let opening = Promise.withResolvers<void>()
   return {
     append: async (topic, entries) => {
+      if ([...topics.values()].flat().every(({ segments }) => segments.length === 0)) length = 0
       const partitions = partitionsOf(topic)
       const parts = Map.groupBy(entries, ({ key }) => partitionOf(key, partitions.length))
       for (const [number, part] of parts) {

@@ -147,7 +147,7 @@ const countProjected = async (pool: Pool): Promise<number> => {
 }
 
 export type Spent = {
-  /** Counted are those after the lead in. */
+  /** Those that are counted. */
   readonly events: number
   readonly seconds: number
   readonly nodeUs: number
@@ -161,8 +161,8 @@ type Work = {
   readonly users: number
   readonly events: number
   readonly now: number
-  /** So many come before those that are counted. */
-  readonly leadIn: number
+  /** So many come before those that are counted, and as many after them. */
+  readonly lead: number
 }
 
 /**
@@ -172,20 +172,21 @@ export const projecting = (place: Place, child: Child): ((work: Work) => Promise
   const { pool } = place
   let end = 0
   return async (work) => {
-    const start = end + work.leadIn
-    const all = work.leadIn + work.events
+    const all = work.events + 2 * work.lead
+    const start = end + work.lead
     end += all
     await ask(child, { type: 'fill', ...work, events: all })
     const written = await countWrites(pool)
     await ask(child, { type: 'start' })
-    const events = end - (await reached(pool, start))
+    const first = await reached(pool, start)
     const postgres = place.postgresCpuUs()
     const began = performance.now()
     const before = await ask(child, { type: 'start' })
-    await reached(pool, end)
+    const events = (await reached(pool, end - work.lead)) - first
     const seconds = (performance.now() - began) / 1_000
     const postgresUs = place.postgresCpuUs() - postgres
     const { cpuUs, rssBytes } = await ask(child, { type: 'start' })
+    await reached(pool, end)
     const writes = ((await countWrites(pool)) - written) / all
     return { events, seconds, nodeUs: cpuUs - before.cpuUs, postgresUs, writes, rssBytes }
   }
