@@ -15,7 +15,7 @@ export type Ring = {
 type Options = {
   /** Of all of it. */
   readonly bytesMax: number
-  /** That an entry usually takes. */
+  /** That an entry usually takes, or less: where most take less, the oldest half is forgotten sooner. */
   readonly entryBytes: number
 }
 

@@ -18,8 +18,8 @@ export type UserCache = {
 
 type Span = { readonly from: number; readonly until: number }
 
-/** Somebody with a few summaries and traits. */
-const entryBytes = 250
+/** Somebody with little: then nobody is forgotten because they are many, but because they take room. */
+const entryBytes = 120
 
 export const openUserCache = (bytesMax: number): UserCache => {
   const ring = openRing({ bytesMax, entryBytes })
