@@ -1,6 +1,7 @@
 // A deliver process of the chaos tests, from its start to whatever end it comes to.
 import { type ChildProcess, fork } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { startFlags } from '../support/start-flags.ts'
 import type { ChildStart, News } from './failpoint.ts'
 import type { Blow } from './seen.ts'
 
@@ -40,7 +41,7 @@ const tailMax = 8_192
 
 export const startLife = async (given: ChildStart, lives: Set<ChildProcess>): Promise<Life> => {
   const child = fork(new URL('./deliver-child.ts', import.meta.url), [], {
-    execArgv: [],
+    execArgv: [...startFlags],
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
   lives.add(child)
