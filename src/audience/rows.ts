@@ -10,7 +10,7 @@ export const usersInValue = 256
 /** One user `u` of ustate as bytes, to be gathered by string_agg. */
 export const packedUser = `int8send(u.user_key) || int8send(u.ver) || int4send(u.workspace_id)
   || coalesce(timestamptz_send(u.due), '\\x8000000000000000'::bytea)
-  || (u.merged_into is not null)::int::text::bytea
+  || case when u.merged_into is null then '\\x30'::bytea else '\\x31'::bytea end
   || int4send(coalesce(octet_length(u.user_id), -1)) || coalesce(textsend(u.user_id), ''::bytea)
   || int4send(octet_length(u.st)) || u.st`
 
