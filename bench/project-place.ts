@@ -1,6 +1,6 @@
 // Where the project benches run: a Postgres whose CPU time can be read, audiences made live, users loaded.
 import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
@@ -33,8 +33,11 @@ export const withPlace = async <R>(use: (place: Place) => Promise<R>): Promise<R
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-bench-'))
   const postgres = await startPostgres({
     dataDir,
-    // No checkpoint comes by itself while something is measured.
-    settings: { shared_buffers: '512MB', max_wal_size: '4GB', checkpoint_timeout: '1h' },
+    // A quarter of the machine, as its manual recommends. No checkpoint comes by itself while something is measured.
+    settings: {
+      shared_buffers: `${Math.floor(totalmem() / 4 / 2 ** 20)}MB`,
+      ...{ max_wal_size: '4GB', checkpoint_timeout: '1h' },
+    },
   })
   process.env['BENCH_DATABASE_URL'] = postgres.url
   const pool = openPool({ url: postgres.url, connectionsMax: 16, name: 'bench' })
