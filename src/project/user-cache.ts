@@ -5,7 +5,7 @@ import { openRing } from './ring.ts'
 
 export type UserCache = {
   has(key: number): boolean
-  /** Whether it has them; they are forgotten no sooner than whoever was written just now. */
+  /** Whether it has them; then they stay until about half of it was written over. */
   keep(key: number): boolean
   /** Gets and forgets. */
   take(key: number): UserState | undefined
