@@ -21,12 +21,12 @@ export const remember = (desk: Desk, moves: Moves, written: Written | null): voi
   }
   if (written === null) return
   desk.lockFirst = Math.max(0, desk.lockFirst - 1)
-  const set = new Set(written.vanished.map(({ user }) => user.key))
+  const done = new Set(written.vanished.map(({ user }) => user.key))
   for (const user of written.users) {
     desk.users.set(user)
-    set.add(user.key)
+    done.add(user.key)
   }
-  for (const user of written.held.values()) if (!set.has(user.key)) desk.users.set(user)
+  for (const user of written.held.values()) if (!done.has(user.key)) desk.users.set(user)
   for (const { user, into } of written.vanished) {
     desk.users.delete(user.key)
     desk.merged.set(user.key, into)
