@@ -20,7 +20,7 @@ const format = 2
 /** Format 1 had the first five outcomes and nothing after them. */
 const firstOutcomes = 5
 
-/** Destinations of one offset beyond these stand under it once more. */
+/** An offset with more destinations stands there several times: a process of the version before reads one of them. */
 const doneMax = 65_535
 
 /** format u8 · length u32 · bits · done u32 × (offset − next u32, n u16, n × u32) · marks u16 × (shard u16, seq i64, offset i64) · counters i64 each · consumed i64 · in flight i64 */
