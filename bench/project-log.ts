@@ -12,7 +12,6 @@ type Segment = {
   readonly position: number
   readonly bytes: number
   readonly from: bigint
-  readonly count: number
 }
 
 type Partition = { end: bigint; segments: Segment[] }
@@ -49,8 +48,7 @@ export const openFileLog = async (wanted: Partitions): Promise<FileLog> => {
         const partition = partitions[number] as Partition
         const bytes = packed(part)
         await file.write(bytes, 0, bytes.length, length)
-        const from = partition.end
-        partition.segments.push({ position: length, bytes: bytes.length, from, count: part.length })
+        partition.segments.push({ position: length, bytes: bytes.length, from: partition.end })
         partition.end += BigInt(part.length)
         length += bytes.length
       }
