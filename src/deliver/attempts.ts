@@ -1,6 +1,8 @@
 // The attempt log: one row per request made, gathered and copied beside the settle path.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { copyHeader, copyTrailer } from '../postgres/binary-copy.ts'
 import { type Attempt, attemptBytesMax, attemptColumns, putAttempt } from './attempt-rows.ts'
+import { openSignal, type Signal } from './signal.ts'
 import { attemptSpan, ensureSpans, spanOf } from './spans.ts'
 import type { Stage } from './stage.ts'
 
@@ -15,16 +17,16 @@ export type AttemptLog = {
   dropped: number
   /** The days they started in. */
   days: Set<number>
+  readonly chunkFull: Signal
 }
 
-export const openAttemptLog = (): AttemptLog => ({
-  chunks: [],
-  rows: 0,
-  bytes: 0,
-  dropped: 0,
-  days: new Set(),
-})
+type Gathered = Omit<AttemptLog, 'chunkFull'>
 
+const nothing = (): Gathered => ({ chunks: [], rows: 0, bytes: 0, dropped: 0, days: new Set() })
+
+export const openAttemptLog = (): AttemptLog => ({ ...nothing(), chunkFull: openSignal() })
+
+/** Some hundred rows: written in little pieces, as they fill, they hold nobody up. */
 const chunkBytes = 65_536
 
 /** Past the buffer's bound attempts are counted, not kept: the log must never hold delivery back. */
@@ -44,21 +46,37 @@ export const recordAttempt = (stage: Stage, attempt: Attempt): void => {
   chunk.rows += 1
 }
 
-const chunkFor = ({ chunks }: AttemptLog, most: number): Chunk => {
+const chunkFor = ({ chunks, chunkFull }: AttemptLog, most: number): Chunk => {
   const last = chunks.at(-1)
   if (last && last.bytes + most <= last.buffer.length) return last
+  if (last) chunkFull.ring()
   const buffer = Buffer.allocUnsafeSlow(Math.max(chunkBytes, most))
   const chunk = { buffer, bytes: 0, rows: 0 }
   chunks.push(chunk)
   return chunk
 }
 
-export const flushAttempts = async (stage: Stage): Promise<void> => {
+/** As chunks fill, and what is there every so often. */
+export const writeAttempts = async (stage: Stage, halt: AbortSignal): Promise<void> => {
+  const { attempts, limits } = stage
+  halt.addEventListener('abort', attempts.chunkFull.ring)
+  let isTaken = true
+  while (!halt.aborted) {
+    if (isTaken && attempts.chunks.length < 2) await attempts.chunkFull.wait(limits.attemptEveryMs)
+    // What Postgres does not take fills chunks, too: it is not asked again at once.
+    if (!isTaken)
+      await sleep(limits.attemptEveryMs, undefined, { signal: halt }).catch(() => undefined)
+    isTaken = await flushAttempts(stage)
+  }
+}
+
+/** Whether they were written; if not, they are kept as far as there is room. */
+export const flushAttempts = async (stage: Stage): Promise<boolean> => {
   const { attempts, deps } = stage
   const { rows, dropped } = attempts
-  if (rows === 0) return
+  if (rows === 0) return true
   const taken = { ...attempts }
-  Object.assign(attempts, openAttemptLog())
+  Object.assign(attempts, nothing())
   if (dropped > 0) deps.logger.warn({ dropped }, 'attempts.dropped')
   const full = taken.chunks.map(({ buffer, bytes }) => buffer.subarray(0, bytes))
   try {
@@ -70,14 +88,16 @@ export const flushAttempts = async (stage: Stage): Promise<void> => {
         copyTrailer,
       ]),
     )
+    return true
   } catch (error) {
     keep(stage, taken)
     deps.logger.error({ err: error, attempts: rows }, 'attempts.failed')
+    return false
   }
 }
 
 /** For the next time, as far as there is room: the older ones. */
-const keep = ({ attempts, limits }: Stage, taken: AttemptLog): void => {
+const keep = ({ attempts, limits }: Stage, taken: Gathered): void => {
   const newer = attempts.chunks
   attempts.chunks = taken.chunks
   let rows = taken.rows

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Topic } from '../log/log.ts'
 import { type Holding, holdMembership } from '../membership.ts'
 import type { Running } from '../running.ts'
-import { flushAttempts, openAttemptLog } from './attempts.ts'
+import { flushAttempts, openAttemptLog, writeAttempts } from './attempts.ts'
 import { openBreaths } from './breath.ts'
 import { openDesk } from './desk.ts'
 import { runDesk } from './desk-loop.ts'
@@ -117,14 +117,7 @@ type Loops = { stop(): Promise<void> }
 
 const startLoops = (stage: Stage): Loops => {
   const { logger } = stage.deps
-  const {
-    positionEveryMs,
-    attemptEveryMs,
-    urlEveryMs,
-    paceEveryMs,
-    recoverEveryMs,
-    reportEveryMs,
-  } = stage.limits
+  const { positionEveryMs, urlEveryMs, paceEveryMs, recoverEveryMs, reportEveryMs } = stage.limits
   const { quotaEveryMs, houseEveryMs, figuresEveryMs } = stage.limits
   let ended = false
   const halt = new AbortController()
@@ -155,11 +148,11 @@ const startLoops = (stage: Stage): Loops => {
     await readFigures(stage, turn)
   }
   const loops = [
+    writeAttempts(stage, halt.signal),
     // What waits for a position is sent again after a crash: it does not wait longer because one took long.
     every(positionEveryMs, write, positionEveryMs / 5),
     every(quotaEveryMs, () => refreshQuota(stage)),
     every(houseEveryMs, () => keepHouse(stage)),
-    every(attemptEveryMs, () => flushAttempts(stage)),
     every(urlEveryMs, () => tendUrls(stage)),
     every(paceEveryMs, pace),
     every(recoverEveryMs, () => lookForRecoveries(stage)),

@@ -4,6 +4,7 @@ import { searchAttempts } from '../../src/deliver/attempt-store.ts'
 import { chainOfKey } from '../../src/domain/chain.ts'
 import { logKey } from '../../src/domain/message.ts'
 import { aDestination, aLive, to } from '../support/configuration.ts'
+import { until } from '../support/until.ts'
 import { useRig } from './rig.ts'
 
 describe('the attempt log', async () => {
@@ -65,5 +66,25 @@ describe('the attempt log', async () => {
       [calls.map((call) => chainOfKey(logKey(call)))],
     )
     expect(byVisitor.rows).toHaveLength(ids.length)
+  })
+
+  const written = async () => {
+    const { rows } = await database.pool.query<{ count: bigint }>('select count(*) from attempt')
+    return Number(rows[0]?.count)
+  }
+
+  test('is written as it fills, however long until its time; the rest at the stop', async () => {
+    const before = await written()
+    const target = await receiver()
+    const limits = { attemptEveryMs: 3_600_000 }
+    const live = aLive({ destinations: [aDestination({ webhooks: to(target.url) })] })
+    const line = open(live, { limits })
+    const life = line.start()
+    const calls = Array.from({ length: 1_000 }, (_, at) => line.aCall({ userId: `u${at}` }))
+    await line.append(calls)
+    await until(async () => (await written()) > before, 'a chunk that is full is written')
+    await drained(line)
+    await life.running.stop()
+    expect(await written()).toBe(before + calls.length)
   })
 })
