@@ -11,7 +11,7 @@ import { cancelGone } from './cancel.ts'
 import { type ChainKey, demoteFollowers, releaseHeads } from './chain-store.ts'
 import { type Claimed, claim, mayClaim } from './claim.ts'
 import { buryParked, type Cancelled, insertDead } from './dead-store.ts'
-import { chainKeyOf, hasWork, type Task, takeOff, takeWork, type Work } from './desk.ts'
+import { chainKeyOf, hasWork, mayGather, type Task, takeOff, takeWork, type Work } from './desk.ts'
 import { cancelErased } from './erased-store.ts'
 import { freeChains, holdRows } from './hold-store.ts'
 import { keptOf } from './kept.ts'
@@ -32,7 +32,13 @@ import {
 /** Works until the stage stops and nothing is left. */
 export const runDesk = async (stage: Stage, ended: () => boolean): Promise<void> => {
   const { desk, limits } = stage
+  let began = Number.NEGATIVE_INFINITY
   for (;;) {
+    const early = began + limits.deskEveryMs - performance.now()
+    if (early > 0 && mayGather(stage) && !ended()) {
+      await desk.bell.wait(early)
+      continue
+    }
     const due = performance.now() >= desk.claimAt && mayClaim(stage)
     if (!hasWork(desk) && !due && !desk.recovers) {
       if (ended()) return
@@ -44,6 +50,7 @@ export const runDesk = async (stage: Stage, ended: () => boolean): Promise<void>
     if (due) desk.claimAt = performance.now() + limits.claimEveryMs
     const recovers = desk.recovers
     desk.recovers = false
+    began = performance.now()
     await workOnce(stage, { works: takeWork(stage.desk, limits), due, recovers })
   }
 }

@@ -116,6 +116,13 @@ const nextWork = (
 
 export const hasWork = ({ rows, queue }: Desk): boolean => rows.size() + queue.size() > 0
 
+/** What is to be parked waits a little for more of its kind; what became of a claimed row does not: others wait for it. */
+export const mayGather = ({ desk, limits }: Stage): boolean =>
+  desk.claimed === 0 &&
+  desk.claimAt > 0 &&
+  desk.waiting < limits.deskBatchMax &&
+  desk.bytes < limits.deskBatchBytesMax
+
 /** It is committed, or nobody's any more. */
 export const takeOff = (stage: Stage, work: Work): void => weigh(stage, work, -1)
 

@@ -46,6 +46,8 @@ export const deliverLimits = {
   deskBatchBytesMax: 4_194_304,
   deskMax: 10_000,
   deskBytesMax: 33_554_432,
+  /** From one desk transaction to the next while there is nothing but a few to park: what comes meanwhile goes along. */
+  deskEveryMs: 50,
   /** Pause after a failed desk transaction or position write. */
   pauseMs: 250,
   claimEveryMs: 250,
