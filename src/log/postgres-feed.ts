@@ -19,6 +19,8 @@ export type Held = {
   cursor: Cursor
   /** Whether there may be something at the cursor. */
   news: boolean
+  /** What was fetched last was not all there is. */
+  isBehind: boolean
   queued: Batch | null
   handling: Promise<void> | null
   /** To be given back: gets no more batches. */
@@ -41,6 +43,8 @@ export type FeedDeps = {
 const fetchLimits = {
   /** Of one query over all partitions. */
   bytesMax: 4_194_304,
+  /** From one query to the next while nobody is behind: many small ones cost everybody more than they bring. */
+  everyMs: 20,
   retryMs: 500,
   /** A connection that swallows a query must not stop the reading for ever. */
   timeoutMs: 5_000,
@@ -48,14 +52,21 @@ const fetchLimits = {
 
 export const feed = async (deps: FeedDeps): Promise<void> => {
   const { signal, over } = deps
+  let began = Number.NEGATIVE_INFINITY
   while (!over.aborted) {
     const held = deps.held()
+    const early = began + fetchLimits.everyMs - performance.now()
+    if (early > 0 && !held.some(({ isBehind }) => isBehind)) {
+      await sleep(early)
+      continue
+    }
     const share = shareOf(deps.bytesMax, held.length)
     const wanted = held.filter((each) => hasRoom(each, share.prefetch))
     if (wanted.length === 0) {
       if ((await signal.wait(deps.pollMs)) === 'waited') lookAgain(deps.held())
       continue
     }
+    began = performance.now()
     // Before the query: news that comes while it runs must not be forgotten.
     for (const each of wanted) each.news = false
     const bytesMax = Math.min(share.bytes, fetchLimits.bytesMax / wanted.length)
@@ -98,9 +109,10 @@ export const lookAgain = (held: readonly Held[]) => {
   for (const each of held) each.news = true
 }
 
-const take = (deps: FeedDeps, held: Held, { start, batch, after, chunks }: Fetched) => {
+const take = (deps: FeedDeps, held: Held, { start, batch, after, chunks, isCut }: Fetched) => {
   const { topic, partition, lost } = held.lease
   if (lost.aborted || held.releasing || deps.over.aborted) return
+  held.isBehind = isCut
   const { from } = held.cursor
   if (from < start)
     return deps.die(

@@ -24,6 +24,8 @@ export type Fetched = {
   readonly batch: Batch | null
   readonly after: Date
   readonly chunks: number
+  /** There is more behind it. */
+  readonly isCut: boolean
 }
 
 // The first chunk that ends at or after `until` is the last one wanted. Without it, whoever wants a few entries
@@ -139,15 +141,17 @@ const fetched = ({ from }: Cursor, { rows, chunks }: Found): Fetched => {
   const { start, end, endAt } = head
   if (last.chunk === null) {
     const batch = from < end ? { from, next: end, entries: [] } : null
-    return { start, after: endAt, batch, chunks: chunksMax }
+    return { start, after: endAt, batch, chunks: chunksMax, isCut: false }
   }
   const { next, appendedAt } = last.chunk
   const entries = rows.flatMap(({ chunk }) => (chunk ? unpack(chunk, { from, until: next }) : []))
-  const isCutByBytes = rows.length < chunks && next < end
+  const isCut = next < end
+  const isCutByBytes = isCut && rows.length < chunks
   return {
     start,
     after: appendedAt,
     batch: { from, next, entries },
     chunks: isCutByBytes ? Math.min(chunksMax, Math.max(chunksMin, 2 * rows.length)) : chunksMax,
+    isCut,
   }
 }

@@ -226,6 +226,7 @@ const gain = (state: State, presence: Presence, claimed: Claimed) => {
     reader: null,
     cursor: { topic, partition, from: 0n, after: new Date(0) },
     news: true,
+    isBehind: false,
     queued: null,
     handling: null,
     releasing: false,
