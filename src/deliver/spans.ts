@@ -1,4 +1,5 @@
 // Tables by the hour and by the day: made before they are needed, dropped whole. Bodies and attempts.
+import { withFewStatistics } from '../postgres/append-only.ts'
 import type { Pool, Sql } from '../postgres/sql.ts'
 
 export type Span = { readonly table: 'parked_body' | 'attempt'; readonly ms: number }
@@ -31,6 +32,7 @@ export const ensureSpans = async (
       if to_regclass('${name}') is not null then return; end if;
       create table ${name} (like ${span.table} including all)
         with (autovacuum_vacuum_insert_threshold = -1);
+      ${withFewStatistics(name)}
       alter table ${span.table} attach partition ${name}
         for values from ('${startOf(span, number)}') to ('${startOf(span, number + 1)}');
       ${summarizing(name)}

@@ -1,4 +1,5 @@
 // The days of the Postgres log: a table for each, made when it begins, dropped when nobody needs it.
+import { withFewStatistics } from '../postgres/append-only.ts'
 import type { Sql } from '../postgres/sql.ts'
 import type { Topic } from './log.ts'
 
@@ -29,6 +30,7 @@ export const ensureDays = async (sql: Sql, at: Date): Promise<void> => {
       perform pg_advisory_xact_lock(${lockKey});
       if to_regclass('${tableOf(day)}') is null then
         create table ${tableOf(day)} (like log_chunk including all);
+        ${withFewStatistics(tableOf(day))}
         alter table log_chunk attach partition ${tableOf(day)}
           for values from ('${startOf(day)}') to ('${startOf(day + 1)}');
       end if;

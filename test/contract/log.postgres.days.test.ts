@@ -47,6 +47,15 @@ const appendOn = async (dayNumber: number, text: string, topic: Topic = 'calls')
 const tidy = (dayNumber: number) =>
   tidyDays(pool, { at: new Date(begin + dayNumber * day), retentionDays: 7 })
 
+test('little of a day is looked at to analyse it', async () => {
+  await appendOn(0, 'first')
+  const { rows } = await pool.query(
+    `select distinct attstattarget::int as target from pg_attribute
+      where attrelid = 'log_chunk_19970101'::regclass and attnum > 0`,
+  )
+  expect(rows).toEqual([{ target: 10 }])
+})
+
 test('a few entries are read from the chunks that hold them, however much comes behind them', async () => {
   const places: bigint[] = []
   for (let at = 0; at < 40; at += 1) places.push((await appendOn(at % 3, 'x'.repeat(900))).offset)
