@@ -8,8 +8,13 @@ import { timedCall } from './deliver-timed-calls.ts'
 
 export type Order =
   | { readonly type: 'open'; readonly url: string; readonly prefix: string }
-  /** So many calls as fast as they go, spread over these sources. */
-  | { readonly type: 'fill'; readonly calls: number; readonly sourceIds: readonly number[] }
+  /** So many calls as fast as they go, spread over these sources; many in an append unless told how many. */
+  | {
+      readonly type: 'fill'
+      readonly calls: number
+      readonly sourceIds: readonly number[]
+      readonly each?: number
+    }
   | { readonly type: 'run'; readonly perSecond: number; readonly sourceIds: readonly number[] }
   | { readonly type: 'halt' }
   | { readonly type: 'close' }
@@ -50,11 +55,12 @@ const append = async (count: number, sourceIds: readonly number[]): Promise<void
   calls += count
 }
 
-const fill = async (count: number, sourceIds: readonly number[]): Promise<void> => {
-  let left = count
+const fill = async (order: Extract<Order, { type: 'fill' }>): Promise<void> => {
+  const { sourceIds, each = fillBatch } = order
+  let left = order.calls
   const one = async () => {
     while (left > 0) {
-      const next = Math.min(left, fillBatch)
+      const next = Math.min(left, each)
       left -= next
       await append(next, sourceIds)
     }
@@ -96,7 +102,7 @@ const halt = async (): Promise<void> => {
 
 answerParent<Order>(async (order) => {
   if (order.type === 'open') opened = await openLogAt(order)
-  else if (order.type === 'fill') await fill(order.calls, order.sourceIds)
+  else if (order.type === 'fill') await fill(order)
   else if (order.type === 'run') running = run(order.perSecond, order.sourceIds)
   else await halt()
   if (order.type === 'close') await opened?.close()
