@@ -34,7 +34,8 @@ export const arrive = (stage: Stage, rows: readonly Claimed[]): void => {
     const at = { ...chainAt(row), offset: Number(row.offset), attempts, firstTryAt }
     const chain = placeAgain(stage, partition, at)
     chain.lane.claimed += 1
-    const arrival = { row, chain, parks: chain.parks }
+    // What is on its way may be written before this one's body is there.
+    const arrival = { row, chain, parks: chain.parks - chain.parking }
     if (row.body === null) bodiless.push(arrival)
     else take(stage, arrival, row.body)
   }
@@ -48,7 +49,12 @@ const isShut = (stage: Stage, lane: Lane): boolean => {
   return gate === 'shut' || (gate === 'probe' && lane.waiting > 0)
 }
 
-type Arrival = { readonly row: Claimed; readonly chain: Chain; readonly parks: number }
+type Arrival = {
+  readonly row: Claimed
+  readonly chain: Chain
+  /** Of its chain, written when it was claimed. */
+  readonly parks: number
+}
 
 const take = (stage: Stage, { row, chain, parks }: Arrival, body: Buffer): void => {
   const delivery: Delivery = {
@@ -77,7 +83,7 @@ const take = (stage: Stage, { row, chain, parks }: Arrival, body: Buffer): void 
     chain.lane.claimed -= 1
     return
   }
-  if (chain.parking > 0 || chain.parks !== parks || stage.stopping) putBack(stage, delivery)
+  if (chain.parks !== parks || stage.stopping) putBack(stage, delivery)
   else if (!delivery.row?.isLast && isShut(stage, chain.lane)) {
     chain.lane.claimed -= 1
     hold(stage, delivery)

@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import type { Source } from '../../src/log/log.ts'
 import { aDestination, aLive, to } from '../support/configuration.ts'
 import type { Received } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
@@ -164,6 +166,38 @@ test('what a full lane parks keeps its place in its chain', async () => {
     expect(n, `user ${user}`).toBeGreaterThan(last.get(user) ?? 0)
     last.set(user, n)
   }
+})
+
+/** What was parked without its body takes long to be read again. */
+const slowly = (source: Source): Source => ({
+  ...source,
+  read: async function* (range) {
+    await sleep(500)
+    yield* source.read(range)
+  },
+})
+
+test('what its last owner parked waits for what stands before it and is read again', async () => {
+  const [slow, fast] = [await receiver(), await receiver()]
+  slow.reply(() => new Promise(() => undefined))
+  const destinations = [
+    aDestination({ id: 1, name: 'A', webhooks: to(slow.url) }),
+    aDestination({ id: 2, name: 'B', webhooks: to(fast.url) }),
+  ]
+  const limits = { ...unsuspended, laneMax: 1, roundsPerLaneMax: 1, claimEveryMs: 5 }
+  const rig = open(aLive({ destinations }), { limits, partitions: 1 })
+  const life = rig.start({ claimPerLaneMax: 0 })
+  const calls = [{ event: 'e1' }, { event: 'other', userId: 'u2' }, { event: 'e2' }]
+  await rig.append(calls.map((call) => rig.aCall(call)))
+  await until(async () => (await rowsOf('parked')).length === 1, 'the full lane parks the second')
+  life.crash()
+  const before = slow.requests.length
+  slow.reply(() => 200)
+  rig.start({ claimPerLaneMax: 1 }, 5_000, { source: slowly(rig.log.source()) })
+  await drained(rig)
+  await until(async () => (await rowsOf('parked')).length === 0, 'nothing is parked')
+  const again = eventsOf(slow.requests.slice(before)).filter((event) => event !== 'other')
+  expect(again).toEqual(['e1', 'e2'])
 })
 
 test('with more parked chains than are remembered, everything still arrives in order', async () => {
