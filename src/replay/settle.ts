@@ -12,9 +12,14 @@ export const settle = async (deps: ReplayDeps, replay: Replay, cuts: Cuts): Prom
   if (state === 'cancelled') {
     if (!(await isCutKnown(deps, replay, cuts))) return
   } else if (state !== 'draining') return
-  if (!(await settleReplay(pool, id, clock()))) return
+  const isSettled = await pool.transaction(async (tx) => {
+    if (!(await settleReplay(tx, id, clock()))) return false
+    // With it, or a crash in between would leave them for ever.
+    await forgetDuplicates(tx, { id, spans: spans ?? [] })
+    return true
+  })
+  if (!isSettled) return
   cuts.delete(id)
-  await forgetDuplicates(pool, { id, spans: spans ?? [] })
   logger.info({ replayId: id, state }, 'replay.settled')
 }
 
